@@ -1,0 +1,2 @@
+//! The diffclf program.
+fn main() {}
