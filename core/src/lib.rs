@@ -1,4 +1,5 @@
 //! Learn energies from samples.
 pub mod error;
 pub mod network;
+pub mod rng;
 pub use error::{Error, Result};
