@@ -27,4 +27,89 @@ pub enum Error {
         /// The shape it should have.
         expected: String,
     },
+    /// The bytes are not a .npy file.
+    #[error(
+        "expected a .npy file, found {found}; write one with numpy.save(path, array.astype('float32'))"
+    )]
+    NotNpy {
+        /// What the bytes look like.
+        found: String,
+    },
+    /// The header of a .npy file cannot be understood.
+    #[error("the .npy header is damaged: {problem}; save the array again with numpy.save(path, array)")]
+    NpyHeader {
+        /// What is wrong.
+        problem: String,
+    },
+    /// A .npy file holds something else than real numbers.
+    #[error("expected an array of real numbers, found {found}; {advice}")]
+    NpyType {
+        /// What it holds.
+        found: String,
+        /// How to save something readable.
+        advice: &'static str,
+    },
+    /// A .npy file is shorter or longer than its header says.
+    #[error(
+        "the .npy header announces shape {shape}, that is {expected}, but {found} bytes follow: the file is damaged \
+         or was not written to the end; copy or save it again"
+    )]
+    NpySize {
+        /// Shape in the header.
+        shape: String,
+        /// Size that follows from it.
+        expected: String,
+        /// Bytes that follow the header.
+        found: usize,
+    },
+    /// An array without any number.
+    #[error("the array is empty (shape {shape}); expected at least one row and one column")]
+    EmptyArray {
+        /// Its shape.
+        shape: String,
+    },
+    /// The bytes are not a model file or checkpoint.
+    #[error(
+        "not a diffclf model file: {problem}; give the path of a .safetensors file written by diffclf"
+    )]
+    NotModel {
+        /// What was found.
+        problem: String,
+    },
+    /// A model file ends too early (or goes on too long).
+    #[error(
+        "the model file has {found} bytes, expected {expected}: it is truncated or was not copied to the end; copy \
+         it again or use an earlier checkpoint"
+    )]
+    ModelLength {
+        /// Bytes at hand.
+        found: usize,
+        /// Bytes announced.
+        expected: String,
+    },
+    /// The seal of a model file does not match its content.
+    #[error(
+        "the model file was altered or damaged after it was written (its SHA-256 seal does not match); use an intact \
+         copy"
+    )]
+    ModelAltered,
+    /// A model file of a later release.
+    #[error(
+        "the model file has format version {found}, this program reads up to {supported}; update diffclf"
+    )]
+    ModelNewer {
+        /// Its version.
+        found: String,
+        /// The newest version understood here.
+        supported: u32,
+    },
+    /// A model file whose seal is right but whose content is not what the reader needs.
+    #[error("the model file cannot be used: {problem}")]
+    ModelContent {
+        /// What is missing or contradictory, and what to do.
+        problem: String,
+    },
+    /// A writer failed.
+    #[error("writing failed: {0}; check the free space and the permissions of the folder")]
+    Write(#[from] std::io::Error),
 }

@@ -1,5 +1,7 @@
 //! Learn energies from samples.
 pub mod error;
+pub mod format;
 pub mod network;
+pub mod process;
 pub mod rng;
 pub use error::{Error, Result};
