@@ -1,4 +1,5 @@
 //! Learn energies from samples.
+pub mod energy;
 pub mod error;
 pub mod format;
 pub mod network;
