@@ -1,0 +1,160 @@
+//! Kernels: the innermost loops, compiled for AVX-512, AVX2 and portable code from one source and chosen at run time.
+//!
+//! All `unsafe` of the crate lives in this folder and in the tile loop of [`super::run`]. The loops work on raw pointers
+//! because an element-wise result may overwrite its own operand (the plan shares buffers); they therefore load a whole
+//! block before storing it, which is correct under exact aliasing and vectorises without overlap checks.
+
+pub(crate) mod elementwise;
+pub(crate) mod gemm;
+pub(crate) mod pool;
+mod real;
+pub(crate) mod rows;
+
+pub use real::Real;
+
+use std::fmt;
+
+/// Instruction set a kernel is compiled for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Isa {
+    /// Whatever the compiler's base target offers (SSE2 on x86-64); no fused multiply-add.
+    Portable,
+    /// AVX2 with FMA: 8 f32 lanes.
+    Avx2,
+    /// AVX-512 F/BW/DQ/VL: 16 f32 lanes.
+    Avx512,
+}
+
+impl Isa {
+    /// The widest instruction set of this machine.
+    pub fn detect() -> Isa {
+        *Isa::available().last().unwrap_or(&Isa::Portable)
+    }
+
+    /// Every instruction set this machine can run, narrowest first.
+    pub fn available() -> Vec<Isa> {
+        #[cfg(target_arch = "x86_64")]
+        {
+            let mut sets = vec![Isa::Portable];
+            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+                sets.push(Isa::Avx2);
+                if is_x86_feature_detected!("avx512f")
+                    && is_x86_feature_detected!("avx512bw")
+                    && is_x86_feature_detected!("avx512dq")
+                    && is_x86_feature_detected!("avx512vl")
+                {
+                    sets.push(Isa::Avx512);
+                }
+            }
+            sets
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        {
+            vec![Isa::Portable]
+        }
+    }
+
+    /// The instruction set of that name, if this machine can run it.
+    pub fn by_name(name: &str) -> crate::Result<Isa> {
+        let found = Isa::available().into_iter().find(|isa| isa.to_string() == name);
+        found.ok_or_else(|| crate::Error::Value {
+            name: "kernel path",
+            found: name.to_string(),
+            expected: format!(
+                "one that this machine can run: {}",
+                Isa::available().iter().map(Isa::to_string).collect::<Vec<_>>().join(", ")
+            ),
+        })
+    }
+
+    /// Columns of one packed panel of a matrix operand.
+    pub(crate) fn panel(self) -> usize {
+        match self {
+            Isa::Avx512 => 32,
+            _ => 16,
+        }
+    }
+}
+
+impl fmt::Display for Isa {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Isa::Portable => "portable",
+            Isa::Avx2 => "avx2",
+            Isa::Avx512 => "avx512",
+        })
+    }
+}
+
+/// Defines kernels once and compiles each for every instruction set; `FMA` tells the body whether fused
+/// multiply-add is an instruction there (elsewhere it would be a slow library call).
+macro_rules! kernels {
+    ($( $(#[$meta:meta])* fn $name:ident<$t:ident>($($arg:ident: $ty:ty),* $(,)?) $body:block )*) => { $(
+        $(#[$meta])*
+        #[allow(clippy::too_many_arguments)]
+        pub(crate) unsafe fn $name<$t: $crate::network::kernel::Real>(isa: $crate::network::kernel::Isa, $($arg: $ty),*) {
+            #[inline(always)]
+            #[allow(clippy::too_many_arguments)]
+            unsafe fn body<$t: $crate::network::kernel::Real, const FMA: bool>($($arg: $ty),*) { unsafe { $body } }
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2,fma")]
+            #[allow(clippy::too_many_arguments)]
+            unsafe fn avx2<$t: $crate::network::kernel::Real>($($arg: $ty),*) { unsafe { body::<$t, true>($($arg),*) } }
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
+            #[allow(clippy::too_many_arguments)]
+            unsafe fn avx512<$t: $crate::network::kernel::Real>($($arg: $ty),*) { unsafe { body::<$t, true>($($arg),*) } }
+            // SAFETY: an Isa other than Portable exists only where `Isa::available` found its features; the pointers
+            // are the caller's promise.
+            unsafe {
+                match isa {
+                    #[cfg(target_arch = "x86_64")]
+                    $crate::network::kernel::Isa::Avx512 => avx512::<$t>($($arg),*),
+                    #[cfg(target_arch = "x86_64")]
+                    $crate::network::kernel::Isa::Avx2 => avx2::<$t>($($arg),*),
+                    _ => body::<$t, false>($($arg),*),
+                }
+            }
+        }
+    )* };
+}
+pub(crate) use kernels;
+
+/// Flushes denormal numbers to zero on this thread until dropped: they would slow a step a hundredfold and carry no
+/// information at the precision of training.
+pub(crate) struct FlushDenormals {
+    #[cfg(target_arch = "x86_64")]
+    saved: u32,
+}
+
+impl FlushDenormals {
+    /// Flush-to-zero and denormals-are-zero bits of MXCSR.
+    #[cfg(target_arch = "x86_64")]
+    const FLUSH: u32 = 0x8040;
+
+    pub(crate) fn new() -> Self {
+        #[cfg(target_arch = "x86_64")]
+        {
+            let mut saved: u32 = 0;
+            // SAFETY: reads and writes this thread's MXCSR; `drop` restores it.
+            unsafe {
+                std::arch::asm!("stmxcsr [{}]", in(reg) &mut saved, options(nostack));
+                let flushed = saved | Self::FLUSH;
+                std::arch::asm!("ldmxcsr [{}]", in(reg) &flushed, options(nostack));
+            }
+            FlushDenormals { saved }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        FlushDenormals {}
+    }
+}
+
+impl Drop for FlushDenormals {
+    fn drop(&mut self) {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: puts back the value that `new` read on this thread (the guard is not Send).
+        unsafe {
+            std::arch::asm!("ldmxcsr [{}]", in(reg) &self.saved, options(nostack));
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Kernels that move or reduce rows.
+
+use super::{Real, kernels};
+
+/// Lanes of a partial sum: fixed, so that a row's sum has the same bits on every machine type and in every tile.
+const LANES: usize = 16;
+
+/// Sum of `f(i)` over a row in a fixed order.
+#[inline(always)]
+fn sum_lanes<T: Real>(n: usize, f: impl Fn(usize) -> T, g: impl Fn(usize) -> [T; LANES]) -> T {
+    let mut lanes = [T::ZERO; LANES];
+    let mut i = 0;
+    while i + LANES <= n {
+        let x = g(i);
+        for j in 0..LANES {
+            lanes[j] += x[j];
+        }
+        i += LANES;
+    }
+    let mut half = LANES / 2;
+    while half > 0 {
+        for j in 0..half {
+            let upper = lanes[j + half];
+            lanes[j] += upper;
+        }
+        half /= 2;
+    }
+    let mut sum = lanes[0];
+    while i < n {
+        sum += f(i);
+        i += 1;
+    }
+    sum
+}
+
+kernels! {
+    /// `out[r] = sum_c a[r][c] b[r][c]`.
+    fn row_dot<T>(rows: usize, cols: usize, a: *const T, b: *const T, out: *mut T) {
+        for r in 0..rows {
+            let (a, b) = (a.add(r * cols), b.add(r * cols));
+            let block = |i: usize| {
+                let (x, y) = (*(a.add(i) as *const [T; LANES]), *(b.add(i) as *const [T; LANES]));
+                let mut z = x;
+                for j in 0..LANES {
+                    z[j] = x[j] * y[j];
+                }
+                z
+            };
+            *out.add(r) = sum_lanes(cols, |i| *a.add(i) * *b.add(i), block);
+        }
+    }
+    /// `out[r] = sum_c a[r][c]`.
+    fn row_sum<T>(rows: usize, cols: usize, a: *const T, out: *mut T) {
+        for r in 0..rows {
+            let a = a.add(r * cols);
+            *out.add(r) = sum_lanes(cols, |i| *a.add(i), |i| *(a.add(i) as *const [T; LANES]));
+        }
+    }
+    /// `out[r][c] = s[r]`.
+    fn broadcast_columns<T>(rows: usize, cols: usize, s: *const T, out: *mut T) {
+        for r in 0..rows {
+            std::slice::from_raw_parts_mut(out.add(r * cols), cols).fill(*s.add(r));
+        }
+    }
+    /// `out[r] = b`.
+    fn broadcast_rows<T>(rows: usize, cols: usize, b: *const T, out: *mut T) {
+        for r in 0..rows {
+            std::ptr::copy_nonoverlapping(b, out.add(r * cols), cols);
+        }
+    }
+    /// `out += sum_r a[r]`.
+    fn sum_rows<T>(rows: usize, cols: usize, a: *const T, out: *mut T) {
+        let out = std::slice::from_raw_parts_mut(out, cols);
+        for r in 0..rows {
+            let a = std::slice::from_raw_parts(a.add(r * cols), cols);
+            for (out, &a) in out.iter_mut().zip(a) {
+                *out += a;
+            }
+        }
+    }
+    /// `out[r] = ln sum_c exp a[r][c]`, shifted by the row's maximum.
+    fn log_sum_exp<T>(rows: usize, cols: usize, a: *const T, out: *mut T) {
+        for r in 0..rows {
+            let a = std::slice::from_raw_parts(a.add(r * cols), cols);
+            let top = a.iter().fold(a[0], |m, &x| if x > m { x } else { m });
+            let mut sum = T::ZERO;
+            for &x in a {
+                sum += (x - top).exp::<FMA>();
+            }
+            *out.add(r) = top + sum.ln();
+        }
+    }
+    /// `out[r] = softmax a[r]`.
+    fn softmax<T>(rows: usize, cols: usize, a: *const T, out: *mut T) {
+        for r in 0..rows {
+            let (a, out) = (a.add(r * cols), out.add(r * cols));
+            let mut top = *a;
+            for c in 1..cols {
+                let x = *a.add(c);
+                top = if x > top { x } else { top };
+            }
+            let mut sum = T::ZERO;
+            for c in 0..cols {
+                let e = (*a.add(c) - top).exp::<FMA>();
+                *out.add(c) = e;
+                sum += e;
+            }
+            for c in 0..cols {
+                *out.add(c) = *out.add(c) / sum;
+            }
+        }
+    }
+    /// Columns `start .. start + width` of rows of `cols`.
+    fn slice<T>(rows: usize, cols: usize, start: usize, width: usize, a: *const T, out: *mut T) {
+        for r in 0..rows {
+            std::ptr::copy_nonoverlapping(a.add(r * cols + start), out.add(r * width), width);
+        }
+    }
+    /// Rows of `width` placed at column `start` of rows of `cols`, zero elsewhere.
+    fn pad<T>(rows: usize, cols: usize, start: usize, width: usize, a: *const T, out: *mut T) {
+        for r in 0..rows {
+            let out = std::slice::from_raw_parts_mut(out.add(r * cols), cols);
+            out[..start].fill(T::ZERO);
+            out[start..start + width].copy_from_slice(std::slice::from_raw_parts(a.add(r * width), width));
+            out[start + width..].fill(T::ZERO);
+        }
+    }
+    /// Per unit: `out[i] = a[pattern[i]]`.
+    fn gather<T>(units: usize, from: usize, cols: usize, pattern: &[u32], a: *const T, out: *mut T) {
+        for u in 0..units {
+            let (a, out) = (a.add(u * from * cols), out.add(u * pattern.len() * cols));
+            for (i, &p) in pattern.iter().enumerate() {
+                std::ptr::copy_nonoverlapping(a.add(p as usize * cols), out.add(i * cols), cols);
+            }
+        }
+    }
+    /// Per unit: `out[j] = sum over i with pattern[i] = j of a[i]`.
+    fn segment_sum<T>(units: usize, to: usize, cols: usize, pattern: &[u32], a: *const T, out: *mut T) {
+        for u in 0..units {
+            let (a, out) = (a.add(u * pattern.len() * cols), out.add(u * to * cols));
+            std::slice::from_raw_parts_mut(out, to * cols).fill(T::ZERO);
+            for (i, &p) in pattern.iter().enumerate() {
+                let a = std::slice::from_raw_parts(a.add(i * cols), cols);
+                let out = std::slice::from_raw_parts_mut(out.add(p as usize * cols), cols);
+                for (out, &a) in out.iter_mut().zip(a) {
+                    *out += a;
+                }
+            }
+        }
+    }
+    /// `out[r] = table[index[r]]`; with `accumulate`, added to what `out` holds.
+    fn lookup<T>(cols: usize, index: &[u32], table: &[T], out: *mut T, accumulate: bool) {
+        for (r, &k) in index.iter().enumerate() {
+            let row = &table[k as usize * cols..][..cols];
+            let out = std::slice::from_raw_parts_mut(out.add(r * cols), cols);
+            if accumulate {
+                for (out, &x) in out.iter_mut().zip(row) {
+                    *out += x;
+                }
+            } else {
+                out.copy_from_slice(row);
+            }
+        }
+    }
+    /// `table[index[r]] += a[r]`.
+    fn scatter<T>(cols: usize, index: &[u32], a: *const T, table: &mut [T]) {
+        for (r, &k) in index.iter().enumerate() {
+            let a = std::slice::from_raw_parts(a.add(r * cols), cols);
+            for (out, &a) in table[k as usize * cols..][..cols].iter_mut().zip(a) {
+                *out += a;
+            }
+        }
+    }
+}

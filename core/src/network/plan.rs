@@ -1,0 +1,616 @@
+//! The plan: from a graph and the wanted outputs to a list of instructions on a small arena, built once and printable.
+//!
+//! * Nodes that no output needs are dropped.
+//! * All orders of SiLU at the same point become one instruction (one exponential serves them all).
+//! * `add` of a product that has no other use becomes an accumulating product.
+//! * Sums of reductions (the parameter gradient of a loss with several terms) share one accumulator.
+//! * Buffers are assigned by liveness; an element-wise result takes over the buffer of an operand that dies with it.
+
+use super::graph::{Function, Graph, Node, Op, Rows};
+use super::kernel::{Isa, gemm};
+
+/// Where a node's numbers are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Offset in the tile's arena.
+    Tile(usize),
+    /// Offset among the global nodes.
+    Global(usize),
+    /// Offset in the parameter vector.
+    Param(usize),
+    /// Offset in the accumulators of a chunk; after the reduction the same offset behind `Plan::reduced`.
+    Sum(usize),
+}
+
+/// One instruction; `a`, `b` are its operands, `out` its result.
+#[derive(Debug, Clone)]
+pub(crate) struct Instruction {
+    pub(crate) op: Op,
+    pub(crate) rows: Rows,
+    /// Rows of `a` (a reduction's result has other rows than its operand).
+    pub(crate) a_rows: Rows,
+    pub(crate) cols: usize,
+    pub(crate) a_cols: usize,
+    pub(crate) b_cols: usize,
+    pub(crate) a: Option<Place>,
+    pub(crate) b: Option<Place>,
+    pub(crate) out: Place,
+    /// Add to what `out` holds.
+    pub(crate) accumulate: bool,
+    /// Results of the other orders of SiLU; order 0 to 3.
+    pub(crate) silu: [Option<Place>; 4],
+    /// Offset of the packed right operand.
+    pub(crate) packed: usize,
+}
+
+/// A global matrix packed for products.
+#[derive(Debug, Clone)]
+pub(crate) struct Pack {
+    pub(crate) source: Place,
+    pub(crate) k: usize,
+    pub(crate) n: usize,
+    pub(crate) transposed: bool,
+    pub(crate) offset: usize,
+}
+
+/// Global work, then packing, then one pass over the tiles.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Stage {
+    pub(crate) globals: Vec<Instruction>,
+    pub(crate) packs: Vec<Pack>,
+    pub(crate) tiles: Vec<Instruction>,
+}
+
+/// An executable arrangement of a graph. Built by [`Plan::new`], run by [`super::run::Program`].
+#[derive(Debug, Clone)]
+pub struct Plan {
+    pub(crate) isa: Isa,
+    pub(crate) tile_units: usize,
+    pub(crate) stages: Vec<Stage>,
+    pub(crate) arena: usize,
+    pub(crate) globals: usize,
+    pub(crate) sums: usize,
+    pub(crate) packed: usize,
+    pub(crate) parameters: usize,
+    /// Place, rows per unit or in all, columns of every input.
+    pub(crate) inputs: Vec<(Place, Rows, usize)>,
+    /// Offset and entries per unit of every index input.
+    pub(crate) indices: Vec<(usize, usize)>,
+    pub(crate) index_len: usize,
+    pub(crate) outputs: Vec<(Place, Rows, usize)>,
+    pub(crate) patterns: Vec<std::sync::Arc<[u32]>>,
+    text: Vec<String>,
+    flops_unit: f64,
+    flops_global: f64,
+}
+
+/// First-fit allocation with neighbours merged.
+#[derive(Default)]
+struct Arena {
+    free: Vec<(usize, usize)>,
+    end: usize,
+}
+
+impl Arena {
+    fn take(&mut self, len: usize) -> usize {
+        // Rows start on cache lines.
+        let len = len.next_multiple_of(16);
+        let fit = self.free.iter().enumerate().filter(|(_, f)| f.1 >= len).min_by_key(|(_, f)| f.1).map(|(i, _)| i);
+        if let Some(i) = fit {
+            let (start, size) = self.free[i];
+            if size == len {
+                self.free.remove(i);
+            } else {
+                self.free[i] = (start + len, size - len);
+            }
+            return start;
+        }
+        let start = match self.free.last() {
+            // Grow the last hole if it touches the end.
+            Some(&(start, size)) if start + size == self.end => {
+                self.free.pop();
+                start
+            }
+            _ => self.end,
+        };
+        self.end = start + len;
+        start
+    }
+
+    fn give(&mut self, start: usize, len: usize) {
+        let len = len.next_multiple_of(16);
+        let i = self.free.partition_point(|f| f.0 < start);
+        self.free.insert(i, (start, len));
+        if i + 1 < self.free.len() && start + len == self.free[i + 1].0 {
+            self.free[i].1 += self.free[i + 1].1;
+            self.free.remove(i + 1);
+        }
+        if i > 0 && self.free[i - 1].0 + self.free[i - 1].1 == start {
+            self.free[i - 1].1 += self.free[i].1;
+            self.free.remove(i);
+        }
+    }
+}
+
+/// What the planner knows of each node.
+struct Facts {
+    needed: Vec<bool>,
+    uses: Vec<usize>,
+    /// Stage in which the node is computed, and in which it can be read.
+    computed: Vec<usize>,
+    readable: Vec<usize>,
+    /// Merged into the accumulator of this node.
+    merged: Vec<Option<Node>>,
+    /// Computed as an accumulating product into this node's buffer.
+    folded: Vec<Option<Node>>,
+    is_output: Vec<bool>,
+}
+
+fn is_unit(graph: &Graph, node: Node) -> bool {
+    matches!(graph.shape(node).rows, Rows::Unit(_))
+}
+
+/// A reduction from rows of units to a global node.
+fn is_reduction(graph: &Graph, node: Node) -> bool {
+    let entry = &graph.entries[node.id()];
+    matches!(entry.op, Op::Outer | Op::SumRows | Op::Scatter(_))
+        && entry.inputs[0].is_some_and(|a| is_unit(graph, a))
+}
+
+/// The node whose buffer a reshape shares.
+fn storage(graph: &Graph, mut node: Node) -> Node {
+    while let (Op::Reshape, Some(inner)) = (graph.entries[node.id()].op, graph.entries[node.id()].inputs[0]) {
+        node = inner;
+    }
+    node
+}
+
+impl Facts {
+    fn new(graph: &Graph, outputs: &[Node]) -> Facts {
+        let n = graph.entries.len();
+        let mut facts = Facts {
+            needed: vec![false; n],
+            uses: vec![0; n],
+            computed: vec![0; n],
+            readable: vec![0; n],
+            merged: vec![None; n],
+            folded: vec![None; n],
+            is_output: vec![false; n],
+        };
+        for output in outputs {
+            facts.needed[output.id()] = true;
+            facts.is_output[output.id()] = true;
+            facts.is_output[storage(graph, *output).id()] = true;
+        }
+        for id in (0..n).rev() {
+            if facts.needed[id] {
+                for input in graph.entries[id].inputs.iter().flatten() {
+                    facts.needed[input.id()] = true;
+                    facts.uses[input.id()] += 1;
+                }
+            }
+        }
+        for id in 0..n {
+            let stage = graph.entries[id].inputs.iter().flatten().map(|i| facts.readable[i.id()]).max().unwrap_or(0);
+            facts.computed[id] = stage;
+            facts.readable[id] = stage + usize::from(is_reduction(graph, Node(id as u32)));
+        }
+        facts.merge_sums(graph);
+        facts.fold_products(graph);
+        facts
+    }
+
+    /// Global `add` of two reductions of the same stage, each used only there: one accumulator for all.
+    fn merge_sums(&mut self, graph: &Graph) {
+        let n = graph.entries.len();
+        // Is this node a reduction, or a sum of such, that can write into a shared accumulator?
+        let mut sum_stage: Vec<Option<usize>> = vec![None; n];
+        for id in 0..n {
+            let node = Node(id as u32);
+            if !self.needed[id] {
+                continue;
+            }
+            if is_reduction(graph, node) {
+                sum_stage[id] = Some(self.computed[id]);
+            } else if let (Op::Add, [Some(a), Some(b)]) = (graph.entries[id].op, graph.entries[id].inputs) {
+                let single = |x: Node| self.uses[x.id()] == 1 && !self.is_output[x.id()];
+                if single(a) && single(b) && sum_stage[a.id()].is_some() && sum_stage[a.id()] == sum_stage[b.id()] {
+                    sum_stage[id] = sum_stage[a.id()];
+                    self.computed[id] = sum_stage[a.id()].unwrap_or(0);
+                }
+            }
+        }
+        for id in (0..n).rev() {
+            if let (true, Op::Add, Some(_)) = (self.needed[id], graph.entries[id].op, sum_stage[id]) {
+                let root = self.merged[id].unwrap_or(Node(id as u32));
+                for input in graph.entries[id].inputs.iter().flatten() {
+                    self.merged[input.id()] = Some(root);
+                }
+            }
+        }
+    }
+
+    /// `add(x, p)` with `p` a product used only here, and `x` a result used only here: `p` accumulates into `x`.
+    fn fold_products(&mut self, graph: &Graph) {
+        for id in 0..graph.entries.len() {
+            let node = Node(id as u32);
+            let (Op::Add, [Some(a), Some(b)]) = (graph.entries[id].op, graph.entries[id].inputs) else { continue };
+            if !self.needed[id] || !is_unit(graph, node) || self.merged[id].is_some() {
+                continue;
+            }
+            let single = |x: Node| self.uses[x.id()] == 1 && !self.is_output[x.id()];
+            let product = |x: Node| {
+                single(x)
+                    && self.folded[x.id()].is_none()
+                    && matches!(graph.entries[x.id()].op, Op::MatMul { .. } | Op::Lookup(_) | Op::MulColumn)
+                    && graph.entries[x.id()].shape.cols > 1
+            };
+            let base = |x: Node| {
+                single(x)
+                    && !matches!(
+                        graph.entries[x.id()].op,
+                        Op::Input(_) | Op::Param(_) | Op::Constant(_) | Op::Reshape | Op::Unary(Function::Silu(_))
+                    )
+            };
+            if product(b) && base(a) {
+                self.folded[b.id()] = Some(a);
+            } else if product(a) && base(b) {
+                self.folded[a.id()] = Some(b);
+            }
+        }
+    }
+}
+
+impl Plan {
+    /// Arranges the computation of `outputs`; `tile_units` units are run at a time.
+    pub fn new(graph: &Graph, outputs: &[Node], tile_units: usize, isa: Isa) -> Plan {
+        Planner {
+            graph,
+            tile_units,
+            isa,
+            facts: Facts::new(graph, outputs),
+            places: vec![None; graph.entries.len()],
+            silu: vec![None; graph.entries.len()],
+        }
+        .build(outputs)
+    }
+
+    /// Floating-point operations of matrix products for `units` units (a fused multiply-add counts as two).
+    pub fn flops(&self, units: usize) -> f64 {
+        self.flops_global + self.flops_unit * units as f64
+    }
+
+    /// Numbers in the arena of one tile.
+    pub fn arena_len(&self) -> usize {
+        self.arena
+    }
+
+    /// Stages that pass over the tiles; more than one needs a batch of a single tile.
+    pub(crate) fn passes(&self) -> usize {
+        self.stages.iter().filter(|s| !s.tiles.is_empty()).count()
+    }
+}
+
+impl std::fmt::Display for Plan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        writeln!(
+            f,
+            "plan: {} units a tile, {} numbers of arena, {} global, {} summed, {} packed, {}",
+            self.tile_units, self.arena, self.globals, self.sums, self.packed, self.isa
+        )?;
+        self.text.iter().try_for_each(|line| writeln!(f, "{line}"))
+    }
+}
+
+struct Planner<'a> {
+    graph: &'a Graph,
+    tile_units: usize,
+    isa: Isa,
+    facts: Facts,
+    places: Vec<Option<Place>>,
+    /// The instruction (by first node) that computes all orders of SiLU at this argument.
+    silu: Vec<Option<Node>>,
+}
+
+impl Planner<'_> {
+    fn len(&self, node: Node) -> usize {
+        let shape = self.graph.shape(node);
+        match shape.rows {
+            Rows::Global(m) => m * shape.cols,
+            Rows::Unit(m) => m * shape.cols * self.tile_units,
+        }
+    }
+
+    fn build(mut self, outputs: &[Node]) -> Plan {
+        let (order, stages) = self.schedule();
+        let last_use = self.last_use(&order, outputs);
+        let (mut globals, mut sums) = (0usize, 0usize);
+        let mut arena = Arena::default();
+        let mut inputs = Vec::new();
+        // Inputs first, at places of their own: they are filled before a tile starts.
+        for (slot, shape) in self.graph.inputs.iter().enumerate() {
+            let len = match shape.rows {
+                Rows::Global(m) => m * shape.cols,
+                Rows::Unit(m) => m * shape.cols * self.tile_units,
+            };
+            let place = match shape.rows {
+                Rows::Unit(_) => Place::Tile(arena.take(len)),
+                Rows::Global(_) => {
+                    globals += len.next_multiple_of(16);
+                    Place::Global(globals - len.next_multiple_of(16))
+                }
+            };
+            inputs.push((place, shape.rows, shape.cols));
+            let node = self.graph.entries.iter().position(|e| e.op == Op::Input(slot));
+            if let Some(id) = node {
+                self.places[id] = Some(place);
+            }
+        }
+        for (position, &node) in order.iter().enumerate() {
+            self.allocate(node, position, &last_use, &mut arena, &mut globals, &mut sums);
+            self.release(node, position, &last_use, &mut arena);
+        }
+        let mut plan = Plan {
+            isa: self.isa,
+            tile_units: self.tile_units,
+            stages: vec![Stage::default(); stages],
+            arena: arena.end,
+            globals,
+            sums,
+            packed: 0,
+            parameters: self.graph.parameters,
+            inputs,
+            indices: Vec::new(),
+            index_len: 0,
+            outputs: Vec::new(),
+            patterns: self.graph.patterns.clone(),
+            text: Vec::new(),
+            flops_unit: 0.0,
+            flops_global: 0.0,
+        };
+        for &per_unit in &self.graph.index_slots {
+            plan.indices.push((plan.index_len, per_unit));
+            plan.index_len += per_unit * self.tile_units;
+        }
+        for &node in &order {
+            self.emit(node, &mut plan);
+        }
+        for &output in outputs {
+            let shape = self.graph.shape(output);
+            plan.outputs.push((self.place(output), shape.rows, shape.cols));
+        }
+        plan
+    }
+
+    /// Nodes that become instructions, in execution order, and the number of stages.
+    fn schedule(&mut self) -> (Vec<Node>, usize) {
+        let mut keyed: Vec<((usize, usize, usize), Node)> = Vec::new();
+        let mut stages = 1;
+        for (id, entry) in self.graph.entries.iter().enumerate() {
+            let node = Node(id as u32);
+            if !self.facts.needed[id] {
+                continue;
+            }
+            match entry.op {
+                Op::Param(offset) => self.places[id] = Some(Place::Param(offset)),
+                Op::Input(_) | Op::Reshape => (),
+                // Done by the terms that write into its accumulator.
+                Op::Add if entry.inputs.iter().flatten().all(|i| self.facts.merged[i.id()].is_some()) => (),
+                // Done at the place of the `add` that it is folded into.
+                _ if self.facts.folded[id].is_some() => (),
+                Op::Unary(Function::Silu(_)) if entry.inputs[0].is_some_and(|z| self.silu[z.id()].is_some()) => (),
+                _ => {
+                    if let (Op::Unary(Function::Silu(_)), Some(z)) = (entry.op, entry.inputs[0]) {
+                        self.silu[z.id()] = Some(node);
+                    }
+                    let in_tiles = is_unit(self.graph, node) || is_reduction(self.graph, node);
+                    let stage = self.facts.computed[id];
+                    stages = stages.max(self.facts.readable[id] + 1);
+                    keyed.push(((stage, usize::from(in_tiles), id), node));
+                }
+            }
+        }
+        keyed.sort_by_key(|k| k.0);
+        (keyed.into_iter().map(|k| k.1).collect(), stages)
+    }
+
+    /// The nodes an instruction really reads: those of a folded product stand for it.
+    fn reads(&self, node: Node) -> Vec<Node> {
+        let mut reads = Vec::new();
+        for input in self.graph.entries[node.id()].inputs.iter().flatten() {
+            if self.facts.folded[input.id()].is_some() {
+                reads.extend(self.graph.entries[input.id()].inputs.iter().flatten());
+            } else {
+                reads.push(*input);
+            }
+        }
+        reads
+    }
+
+    /// Position of the last instruction that reads each node's storage; outputs are read at the end.
+    fn last_use(&self, order: &[Node], outputs: &[Node]) -> Vec<usize> {
+        let mut last = vec![0; self.graph.entries.len()];
+        for (position, &node) in order.iter().enumerate() {
+            for read in self.reads(node) {
+                last[storage(self.graph, read).id()] = position;
+            }
+        }
+        for &output in outputs {
+            last[storage(self.graph, output).id()] = usize::MAX;
+        }
+        last
+    }
+
+    /// Nodes an instruction writes: one, or all orders of SiLU.
+    fn writes(&self, node: Node) -> Vec<Node> {
+        let entry = &self.graph.entries[node.id()];
+        let (Op::Unary(Function::Silu(_)), Some(z)) = (entry.op, entry.inputs[0]) else { return vec![node] };
+        (0..self.graph.entries.len())
+            .filter(|&id| {
+                let e = &self.graph.entries[id];
+                self.facts.needed[id] && matches!(e.op, Op::Unary(Function::Silu(_))) && e.inputs[0] == Some(z)
+            })
+            .map(|id| Node(id as u32))
+            .collect()
+    }
+
+    fn allocate(
+        &mut self,
+        node: Node,
+        position: usize,
+        last_use: &[usize],
+        arena: &mut Arena,
+        globals: &mut usize,
+        sums: &mut usize,
+    ) {
+        if is_reduction(self.graph, node) {
+            let root = self.facts.merged[node.id()].unwrap_or(node);
+            let place = self.places[root.id()].unwrap_or_else(|| {
+                *sums += self.len(node).next_multiple_of(16);
+                Place::Sum(*sums - self.len(node).next_multiple_of(16))
+            });
+            self.places[root.id()] = Some(place);
+            self.places[node.id()] = Some(place);
+            return;
+        }
+        if !is_unit(self.graph, node) {
+            *globals += self.len(node).next_multiple_of(16);
+            self.places[node.id()] = Some(Place::Global(*globals - self.len(node).next_multiple_of(16)));
+            return;
+        }
+        let entry = &self.graph.entries[node.id()];
+        let mut takeover = self.dying(node, position, last_use);
+        if let (Op::Add, Some(base)) = (entry.op, self.fold_base(node)) {
+            self.places[node.id()] = Some(self.place(base));
+            return;
+        }
+        for write in self.writes(node) {
+            let place = match takeover.pop() {
+                Some(operand) => self.place(operand),
+                None => Place::Tile(arena.take(self.len(write))),
+            };
+            self.places[write.id()] = Some(place);
+        }
+    }
+
+    /// The buffer a folded product accumulates into, if `node` is such an `add`.
+    fn fold_base(&self, node: Node) -> Option<Node> {
+        self.graph.entries[node.id()].inputs.iter().flatten().find_map(|i| self.facts.folded[i.id()])
+    }
+
+    /// Operands whose buffer the element-wise result may take: same size, read for the last time here.
+    fn dying(&self, node: Node, position: usize, last_use: &[usize]) -> Vec<Node> {
+        let entry = &self.graph.entries[node.id()];
+        let elementwise = matches!(
+            entry.op,
+            Op::Add | Op::Sub | Op::Mul | Op::Affine { .. } | Op::Unary(_) | Op::Bias | Op::MulColumn | Op::Softmax
+        );
+        if !elementwise {
+            return Vec::new();
+        }
+        entry
+            .inputs
+            .iter()
+            .flatten()
+            .filter(|&&x| {
+                let root = storage(self.graph, x);
+                self.len(x) == self.len(node)
+                    && last_use[root.id()] == position
+                    && matches!(self.places[root.id()], Some(Place::Tile(_)))
+                    && !matches!(self.graph.entries[root.id()].op, Op::Input(_))
+            })
+            .take(1)
+            .copied()
+            .collect()
+    }
+
+    /// Gives back the buffers that are read for the last time at `position`, and of results that nobody reads.
+    fn release(&mut self, node: Node, position: usize, last_use: &[usize], arena: &mut Arena) {
+        let written: Vec<Place> = self.writes(node).into_iter().map(|w| self.place(w)).collect();
+        let mut dead: Vec<Node> = self
+            .reads(node)
+            .into_iter()
+            .map(|x| storage(self.graph, x))
+            .filter(|x| last_use[x.id()] == position && !matches!(self.graph.entries[x.id()].op, Op::Input(_)))
+            .collect();
+        dead.sort();
+        dead.dedup();
+        for x in dead {
+            let place = self.place(x);
+            if let (Place::Tile(start), false) = (place, written.contains(&place)) {
+                arena.give(start, self.len(x));
+            }
+        }
+    }
+
+    fn place(&self, node: Node) -> Place {
+        let root = storage(self.graph, node);
+        match self.places[root.id()] {
+            Some(place) => place,
+            None => unreachable!("{} has no place", self.graph.describe(node)),
+        }
+    }
+
+    fn emit(&self, node: Node, plan: &mut Plan) {
+        let base = self.fold_base(node);
+        let product = base.and_then(|_| {
+            self.graph.entries[node.id()].inputs.iter().flatten().find(|i| self.facts.folded[i.id()].is_some())
+        });
+        // A folded product is emitted in place of its `add`.
+        let source = product.copied().unwrap_or(node);
+        let entry = &self.graph.entries[source.id()];
+        let [a, b] = entry.inputs;
+        let cols = |n: Option<Node>| n.map_or(0, |n| self.graph.shape(n).cols);
+        let mut instruction = Instruction {
+            op: entry.op,
+            rows: entry.shape.rows,
+            a_rows: a.map_or(entry.shape.rows, |a| self.graph.shape(a).rows),
+            cols: entry.shape.cols,
+            a_cols: cols(a),
+            b_cols: cols(b),
+            a: a.map(|a| self.place(a)),
+            b: b.map(|b| self.place(b)),
+            out: self.place(node),
+            accumulate: product.is_some(),
+            silu: [None; 4],
+            packed: 0,
+        };
+        if matches!(entry.op, Op::Unary(Function::Silu(_))) {
+            for write in self.writes(source) {
+                if let Op::Unary(Function::Silu(order)) = self.graph.entries[write.id()].op {
+                    instruction.silu[order as usize] = Some(self.place(write));
+                }
+            }
+        }
+        let stage = &mut plan.stages[self.facts.computed[node.id()]];
+        let in_tiles = is_unit(self.graph, node) || is_reduction(self.graph, node);
+        if let (Op::MatMul { transposed }, Some(source)) = (entry.op, instruction.b) {
+            let (k, n) = (instruction.a_cols, instruction.cols);
+            let known = stage.packs.iter().find(|p| p.source == source && p.transposed == transposed && p.n == n);
+            instruction.packed = match known {
+                Some(pack) if in_tiles => pack.offset,
+                _ => {
+                    let offset = plan.packed;
+                    plan.packed += gemm::packed_len(self.isa, k, n).next_multiple_of(16);
+                    if in_tiles {
+                        stage.packs.push(Pack { source, k, n, transposed, offset });
+                    }
+                    offset
+                }
+            };
+        }
+        let flops = |rows: Rows, x: usize, y: usize| match rows {
+            Rows::Global(m) | Rows::Unit(m) => 2.0 * (m * x * y) as f64,
+        };
+        let work = match entry.op {
+            Op::MatMul { .. } => flops(instruction.rows, instruction.a_cols, instruction.cols),
+            Op::Outer => flops(instruction.a_rows, instruction.a_cols, instruction.b_cols),
+            _ => 0.0,
+        };
+        *(if in_tiles { &mut plan.flops_unit } else { &mut plan.flops_global }) += work;
+        let folded = if product.is_some() { " (accumulated)" } else { "" };
+        let phase = if in_tiles { "tile  " } else { "global" };
+        plan.text.push(format!("{phase} {:?} <- {}{folded}", instruction.out, self.graph.describe(source)));
+        if in_tiles { stage.tiles.push(instruction) } else { stage.globals.push(instruction) }
+    }
+}

@@ -1,0 +1,434 @@
+//! Execution: tile by tile through the whole chain, so that activations stay in cache; threads take chunks of tiles.
+//!
+//! The batch is cut into chunks by a rule that does not know the number of threads. Each chunk sums into accumulators of
+//! its own, and the chunks are added in order: results are the same bits for any number of threads. All memory is
+//! allocated when the program is made; [`Program::run`] allocates nothing.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::graph::{Function, Graph, Node, Op, Rows};
+use super::kernel::pool::Pool;
+use super::kernel::{FlushDenormals, Isa, Real, elementwise, gemm, rows};
+use super::plan::{Instruction, Place, Plan};
+
+/// Chunks of a batch that sums something: enough to balance many threads, few enough that adding them up is cheap.
+const SUMMING_CHUNKS: usize = 8;
+/// Chunks of a batch that only maps rows.
+const MAPPING_CHUNKS: usize = 64;
+/// Rows of the widest node of a tile: 48 rows of 128 f32 columns are 24 KiB, so a training step's few dozen buffers
+/// stay in a 512 KiB second-level cache, and the packed weights are still used often enough.
+const TILE_ROWS: usize = 48;
+
+/// A plan with its memory, ready to run.
+pub struct Program<T> {
+    plan: Plan,
+    pool: Arc<Pool>,
+    /// Global nodes, then the reduced sums.
+    globals: Vec<T>,
+    packed: Vec<T>,
+    workspaces: Vec<Mutex<Workspace<T>>>,
+    chunks: Vec<Mutex<Vec<T>>>,
+}
+
+struct Workspace<T> {
+    arena: Vec<T>,
+    index: Vec<u32>,
+}
+
+/// The inputs of one tile, for the caller to fill.
+pub struct Inputs<'a, T> {
+    plan: &'a Plan,
+    arena: &'a mut [T],
+    index: &'a mut [u32],
+    units: usize,
+}
+
+impl<T> Inputs<'_, T> {
+    fn range(&self, slot: usize) -> Range<usize> {
+        match self.plan.inputs[slot] {
+            (Place::Tile(start), Rows::Unit(m), cols) => start..start + m * cols * self.units,
+            _ => unreachable!("input {slot} is global: set it with Program::set_global"),
+        }
+    }
+
+    /// Numbers of an input, row-major: rows per unit x columns for each unit of the tile.
+    pub fn numbers(&mut self, slot: usize) -> &mut [T] {
+        let range = self.range(slot);
+        &mut self.arena[range]
+    }
+
+    /// Several different inputs at once.
+    pub fn many<const K: usize>(&mut self, slots: [usize; K]) -> [&mut [T]; K] {
+        let ranges = slots.map(|slot| self.range(slot));
+        match self.arena.get_disjoint_mut(ranges) {
+            Ok(slices) => slices,
+            Err(_) => unreachable!("the slots are different inputs"),
+        }
+    }
+
+    /// Entries of an index input.
+    pub fn index(&mut self, slot: usize) -> &mut [u32] {
+        let (start, per_unit) = self.plan.indices[slot];
+        &mut self.index[start..start + per_unit * self.units]
+    }
+}
+
+/// The per-unit outputs of one tile.
+pub struct Outputs<'a, T> {
+    plan: &'a Plan,
+    arena: &'a [T],
+    units: usize,
+}
+
+impl<T> Outputs<'_, T> {
+    /// Numbers of output `k` for the units of this tile.
+    pub fn numbers(&self, k: usize) -> &[T] {
+        match self.plan.outputs[k] {
+            (Place::Tile(start), Rows::Unit(m), cols) => &self.arena[start..start + m * cols * self.units],
+            _ => unreachable!("output {k} is global: read it with Program::global"),
+        }
+    }
+}
+
+/// Fills the inputs of a tile that holds these units.
+pub type Fill<'a, T> = &'a (dyn Fn(Range<usize>, &mut Inputs<'_, T>) + Sync);
+/// Takes the outputs of a tile: chunk, units, numbers.
+pub type Sink<'a, T> = &'a (dyn Fn(usize, Range<usize>, &Outputs<'_, T>) + Sync);
+
+impl<T: Real> Program<T> {
+    /// Plans `outputs` of `graph` and allocates everything a run needs.
+    pub fn new(graph: &Graph, outputs: &[Node], pool: Arc<Pool>, isa: Isa) -> Program<T> {
+        let widest = graph
+            .entries
+            .iter()
+            .filter_map(|e| match e.shape.rows {
+                Rows::Unit(m) if e.shape.cols >= 16 => Some(m),
+                _ => None,
+            })
+            .max()
+            .unwrap_or(1);
+        Program::with_tile(graph, outputs, pool, isa, (TILE_ROWS / widest).max(1))
+    }
+
+    /// As [`Program::new`], with a given number of units per tile.
+    pub fn with_tile(graph: &Graph, outputs: &[Node], pool: Arc<Pool>, isa: Isa, tile_units: usize) -> Program<T> {
+        let plan = Plan::new(graph, outputs, tile_units, isa);
+        let workspaces = (0..pool.threads())
+            .map(|_| {
+                Mutex::new(Workspace { arena: vec![T::ZERO; plan.arena], index: vec![0; plan.index_len] })
+            })
+            .collect();
+        let chunks = if plan.sums > 0 { SUMMING_CHUNKS } else { 0 };
+        Program {
+            globals: vec![T::ZERO; plan.globals + plan.sums],
+            packed: vec![T::ZERO; plan.packed],
+            workspaces,
+            chunks: (0..chunks).map(|_| Mutex::new(vec![T::ZERO; plan.sums])).collect(),
+            pool,
+            plan,
+        }
+    }
+
+    /// The plan.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Fills a global input.
+    pub fn set_global(&mut self, slot: usize, values: &[T]) {
+        match self.plan.inputs[slot] {
+            (Place::Global(start), Rows::Global(m), cols) => {
+                assert_eq!(values.len(), m * cols, "global input {slot} is {m} x {cols}");
+                self.globals[start..start + m * cols].copy_from_slice(values);
+            }
+            _ => unreachable!("input {slot} belongs to units: it is filled tile by tile"),
+        }
+    }
+
+    /// Number of chunks a batch of `units` is cut into, and the units of each: the same for any number of threads.
+    pub fn chunk_count(&self, units: usize) -> usize {
+        let most = if self.plan.sums > 0 { SUMMING_CHUNKS } else { MAPPING_CHUNKS };
+        units.div_ceil(self.plan.tile_units).clamp(1, most)
+    }
+
+    /// Units of chunk `chunk` of a batch of `units`.
+    pub fn chunk(&self, units: usize, chunk: usize) -> Range<usize> {
+        let (tiles, chunks) = (units.div_ceil(self.plan.tile_units), self.chunk_count(units));
+        let start = |c: usize| (c * tiles / chunks * self.plan.tile_units).min(units);
+        start(chunk)..start(chunk + 1)
+    }
+
+    /// Runs the batch: `fill` provides the inputs of each tile, `sink` takes its per-unit outputs. Global outputs are
+    /// read with [`Program::global`] afterwards.
+    pub fn run(&mut self, params: &[T], units: usize, fill: Fill<'_, T>, sink: Sink<'_, T>) {
+        assert!(params.len() >= self.plan.parameters, "{} parameters, expected {}", params.len(), self.plan.parameters);
+        assert!(
+            self.plan.passes() <= 1 || units <= self.plan.tile_units,
+            "a graph that reads its own sums runs on one tile of at most {} units, not {units}",
+            self.plan.tile_units
+        );
+        let pool = self.pool.clone();
+        for chunk in &self.chunks {
+            // Only the chunks of this batch are added up, but a smaller batch may follow a larger one.
+            if self.plan.passes() > 1 {
+                lock(chunk).fill(T::ZERO);
+            }
+        }
+        let last_pass = self.plan.stages.iter().rposition(|s| !s.tiles.is_empty());
+        for stage in 0..self.plan.stages.len() {
+            self.run_globals(stage, params);
+            if !self.plan.stages[stage].tiles.is_empty() {
+                let this = &*self;
+                let first = this.plan.stages[..stage].iter().all(|s| s.tiles.is_empty());
+                pool.run(this.chunk_count(units), &|thread, chunk| {
+                    let _flush = FlushDenormals::new();
+                    this.run_chunk(stage, params, units, thread, chunk, first, Some(stage) == last_pass, fill, sink);
+                });
+                self.reduce(units);
+            }
+        }
+    }
+
+    /// Global output `k` of the last run.
+    pub fn global(&self, k: usize) -> &[T] {
+        let (place, rows, cols) = self.plan.outputs[k];
+        let Rows::Global(m) = rows else { unreachable!("output {k} belongs to units: take it in the sink") };
+        match place {
+            Place::Global(start) => &self.globals[start..start + m * cols],
+            Place::Sum(start) => &self.globals[self.plan.globals + start..][..m * cols],
+            Place::Tile(_) | Place::Param(_) => unreachable!("output {k} is not computed globally"),
+        }
+    }
+
+    fn run_globals(&mut self, stage: usize, params: &[T]) {
+        let _flush = FlushDenormals::new();
+        let plan = &self.plan;
+        for instruction in &plan.stages[stage].globals {
+            if let (Op::MatMul { transposed }, Some(w)) = (instruction.op, instruction.b) {
+                let (k, n) = (instruction.a_cols, instruction.cols);
+                let source = global_slice(plan, &self.globals, params, w, k * n);
+                gemm::pack(plan.isa, k, n, source, transposed, &mut self.packed[instruction.packed..]);
+            }
+            if let (Op::Outer | Op::SumRows, Place::Global(start), Rows::Global(m)) =
+                (instruction.op, instruction.out, instruction.rows)
+            {
+                self.globals[start..start + m * instruction.cols].fill(T::ZERO);
+            }
+            let memory = Memory {
+                plan,
+                params: params.as_ptr(),
+                globals: self.globals.as_mut_ptr(),
+                packed: self.packed.as_ptr(),
+                arena: std::ptr::null_mut(),
+                sums: std::ptr::null_mut(),
+                index: &[],
+                units: 1,
+            };
+            // SAFETY: the plan gives every operand and result a range of its own inside `globals`, or the same range for
+            // in-place work; `params` was checked to be long enough; tile places do not occur in global instructions.
+            unsafe { memory.execute(instruction) };
+        }
+        for pack in &plan.stages[stage].packs {
+            let source = global_slice(plan, &self.globals, params, pack.source, pack.k * pack.n);
+            gemm::pack(plan.isa, pack.k, pack.n, source, pack.transposed, &mut self.packed[pack.offset..]);
+        }
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn run_chunk(
+        &self,
+        stage: usize,
+        params: &[T],
+        units: usize,
+        thread: usize,
+        chunk: usize,
+        first: bool,
+        last: bool,
+        fill: Fill<'_, T>,
+        sink: Sink<'_, T>,
+    ) {
+        let plan = &self.plan;
+        let mut workspace = lock(&self.workspaces[thread]);
+        let Workspace { arena, index } = &mut *workspace;
+        let mut sums = self.chunks.get(chunk).map(lock);
+        if let (Some(sums), true) = (&mut sums, first) {
+            sums.fill(T::ZERO);
+        }
+        let range = self.chunk(units, chunk);
+        let mut start = range.start;
+        while start < range.end {
+            let tile = start..(start + plan.tile_units).min(range.end);
+            if first {
+                fill(tile.clone(), &mut Inputs { plan, arena, index, units: tile.len() });
+            }
+            let memory = Memory {
+                plan,
+                params: params.as_ptr(),
+                // Read only while tiles run.
+                globals: self.globals.as_ptr().cast_mut(),
+                packed: self.packed.as_ptr(),
+                arena: arena.as_mut_ptr(),
+                sums: sums.as_mut().map_or(std::ptr::null_mut(), |s| s.as_mut_ptr()),
+                index,
+                units: tile.len(),
+            };
+            for instruction in &plan.stages[stage].tiles {
+                // SAFETY: places lie inside the arena, the chunk's sums, the globals (not written here), the packed
+                // matrices and the parameters, all allocated for this plan; the workspace and the chunk are locked.
+                unsafe { memory.execute(instruction) };
+            }
+            if last {
+                sink(chunk, tile.clone(), &Outputs { plan, arena, units: tile.len() });
+            }
+            start = tile.end;
+        }
+    }
+
+    /// Adds up the chunks, in order.
+    fn reduce(&mut self, units: usize) {
+        let count = self.chunk_count(units);
+        let total = &mut self.globals[self.plan.globals..];
+        for (c, chunk) in self.chunks[..count.min(self.chunks.len())].iter().enumerate() {
+            let sums = lock(chunk);
+            if c == 0 {
+                total.copy_from_slice(&sums);
+            } else {
+                for (total, &x) in total.iter_mut().zip(sums.iter()) {
+                    *total += x;
+                }
+            }
+        }
+    }
+}
+
+fn lock<X>(mutex: &Mutex<X>) -> std::sync::MutexGuard<'_, X> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A global operand that is about to be packed.
+fn global_slice<'a, T>(plan: &Plan, globals: &'a [T], params: &'a [T], place: Place, len: usize) -> &'a [T] {
+    match place {
+        Place::Param(start) => &params[start..start + len],
+        Place::Global(start) => &globals[start..start + len],
+        Place::Sum(start) => &globals[plan.globals + start..][..len],
+        Place::Tile(_) => unreachable!("a right operand is global"),
+    }
+}
+
+/// Base addresses of everything an instruction can name.
+struct Memory<'a, T> {
+    plan: &'a Plan,
+    params: *const T,
+    globals: *mut T,
+    packed: *const T,
+    arena: *mut T,
+    sums: *mut T,
+    index: &'a [u32],
+    units: usize,
+}
+
+impl<T: Real> Memory<'_, T> {
+    unsafe fn read(&self, place: Option<Place>) -> *const T {
+        unsafe {
+            match place {
+                Some(Place::Tile(at)) => self.arena.add(at),
+                Some(Place::Global(at)) => self.globals.add(at),
+                Some(Place::Param(at)) => self.params.add(at),
+                Some(Place::Sum(at)) => self.globals.add(self.plan.globals + at),
+                None => std::ptr::null(),
+            }
+        }
+    }
+
+    unsafe fn write(&self, place: Place) -> *mut T {
+        unsafe {
+            match place {
+                Place::Tile(at) => self.arena.add(at),
+                Place::Global(at) => self.globals.add(at),
+                Place::Sum(at) => self.sums.add(at),
+                Place::Param(_) => unreachable!("parameters are not written"),
+            }
+        }
+    }
+
+    fn rows(&self, rows: Rows) -> usize {
+        match rows {
+            Rows::Global(m) => m,
+            Rows::Unit(m) => m * self.units,
+        }
+    }
+
+    fn index(&self, slot: usize) -> &[u32] {
+        let (start, per_unit) = self.plan.indices[slot];
+        &self.index[start..start + per_unit * self.units]
+    }
+
+    /// Runs one instruction: the map from primitives to kernels.
+    unsafe fn execute(&self, i: &Instruction) {
+        unsafe {
+            let isa = self.plan.isa;
+            let (a, b, out) = (self.read(i.a), self.read(i.b), self.write(i.out));
+            let m = self.rows(i.rows);
+            let n = m * i.cols;
+            match i.op {
+                Op::MatMul { .. } => {
+                    let packed = self.packed.add(i.packed);
+                    gemm::matmul(isa, isa.panel(), m, i.a_cols, i.cols, a, packed, out, i.accumulate)
+                }
+                Op::Outer => gemm::outer(isa, isa.panel(), self.rows(i.a_rows), i.a_cols, i.b_cols, a, b, out),
+                Op::BroadcastRows => rows::broadcast_rows(isa, m, i.cols, a, out),
+                Op::SumRows => rows::sum_rows(isa, self.rows(i.a_rows), i.cols, a, out),
+                Op::Bias => elementwise::bias(isa, m, i.cols, a, b, out),
+                Op::Add => elementwise::add(isa, n, a, b, out),
+                Op::Sub => elementwise::sub(isa, n, a, b, out),
+                Op::Mul => elementwise::mul(isa, n, a, b, out),
+                Op::Affine { scale, shift } => {
+                    let number = |bits| T::from_f64(f64::from_bits(bits));
+                    elementwise::affine(isa, n, number(scale), number(shift), a, out)
+                }
+                Op::MulColumn => elementwise::mul_column(isa, m, i.cols, a, b, out, i.accumulate),
+                Op::RowDot => rows::row_dot(isa, m, i.a_cols, a, b, out),
+                Op::RowSum => rows::row_sum(isa, m, i.a_cols, a, out),
+                Op::BroadcastColumns => rows::broadcast_columns(isa, m, i.cols, a, out),
+                Op::Unary(function) => match function {
+                    Function::Silu(_) => {
+                        let outs = i.silu.map(|place| place.map_or(std::ptr::null_mut(), |p| self.write(p)));
+                        elementwise::silu_orders(isa, n, a, outs)
+                    }
+                    Function::Sigmoid => elementwise::logistic(isa, n, a, out),
+                    Function::Softplus => elementwise::softplus(isa, n, a, out),
+                    Function::Exp => elementwise::exponential(isa, n, a, out),
+                    Function::Ln => elementwise::logarithm(isa, n, a, out),
+                    Function::Sin => elementwise::sine(isa, n, a, out),
+                    Function::Cos => elementwise::cosine(isa, n, a, out),
+                    Function::Power(p) => elementwise::power(isa, n, f64::from_bits(p), a, out),
+                },
+                Op::LogSumExp => rows::log_sum_exp(isa, m, i.a_cols, a, out),
+                Op::Softmax => rows::softmax(isa, m, i.cols, a, out),
+                Op::Slice(start) => rows::slice(isa, m, i.a_cols, start, i.cols, a, out),
+                Op::Pad(start) => rows::pad(isa, m, i.cols, start, i.a_cols, a, out),
+                Op::Gather(pattern) => {
+                    let from = self.rows(i.a_rows) / self.units;
+                    rows::gather(isa, self.units, from, i.cols, &self.plan.patterns[pattern], a, out)
+                }
+                Op::SegmentSum(pattern) => {
+                    let to = m / self.units;
+                    rows::segment_sum(isa, self.units, to, i.cols, &self.plan.patterns[pattern], a, out)
+                }
+                Op::Lookup(slot) => {
+                    let table = std::slice::from_raw_parts(a, self.rows(i.a_rows) * i.cols);
+                    rows::lookup(isa, i.cols, self.index(slot), table, out, i.accumulate)
+                }
+                Op::Scatter(slot) => {
+                    let table = std::slice::from_raw_parts_mut(out, n);
+                    rows::scatter(isa, i.cols, self.index(slot), a, table)
+                }
+                Op::Constant(bits) => {
+                    std::slice::from_raw_parts_mut(out, n).fill(T::from_f64(f64::from_bits(bits)))
+                }
+                Op::Param(_) | Op::Input(_) | Op::Reshape => unreachable!("not an instruction"),
+            }
+        }
+    }
+}
