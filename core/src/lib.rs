@@ -5,4 +5,5 @@ pub mod format;
 pub mod network;
 pub mod process;
 pub mod rng;
+pub mod system;
 pub use error::{Error, Result};

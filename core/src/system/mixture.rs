@@ -1,0 +1,711 @@
+//! Gaussian mixtures sum_k w_k N(mu_k, Sigma_k): density, score, responsibilities and samples, in double precision.
+
+use super::Target;
+use super::matrix::{self, symmetric_eigen};
+use crate::rng::{Purpose, Stream};
+use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
+use std::f64::consts::TAU;
+
+/// Covariances of all components.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", content = "values", rename_all = "kebab-case")]
+pub enum Covariance {
+    /// One variance per component.
+    Isotropic(Vec<f64>),
+    /// `dim` variances per component.
+    Diagonal(Vec<f64>),
+    /// A symmetric matrix of `dim` rows per component.
+    Full(Vec<f64>),
+}
+
+/// What a file says of a mixture.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Settings {
+    dim: usize,
+    weights: Vec<f64>,
+    means: Vec<f64>,
+    covariance: Covariance,
+}
+
+/// A mixture of Gaussians. Weights sum to 1; means and covariances are stored row after row.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Settings", into = "Settings")]
+pub struct GaussianMixture {
+    dim: usize,
+    weights: Vec<f64>,
+    /// Running sums of the weights, for drawing components.
+    cumulative: Vec<f64>,
+    means: Vec<f64>,
+    covariance: Covariance,
+    /// Variances along each component's axes: `dim` per component.
+    variances: Vec<f64>,
+    /// For full covariances the axes themselves: `dim` rows per component, each a unit eigenvector.
+    axes: Option<Vec<f64>>,
+}
+
+/// The map x -> (x - shift)/scale and back.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Affine {
+    /// What is subtracted.
+    pub shift: Vec<f64>,
+    /// What is divided by.
+    pub scale: f64,
+}
+
+impl Affine {
+    /// x -> (x - shift)/scale, in place, row by row.
+    pub fn apply(&self, rows: &mut [f64]) {
+        for row in rows.chunks_exact_mut(self.shift.len()) {
+            for (x, shift) in row.iter_mut().zip(&self.shift) {
+                *x = (*x - shift) / self.scale;
+            }
+        }
+    }
+
+    /// x -> shift + scale x, in place, row by row.
+    pub fn invert(&self, rows: &mut [f64]) {
+        for row in rows.chunks_exact_mut(self.shift.len()) {
+            for (x, shift) in row.iter_mut().zip(&self.shift) {
+                *x = shift + self.scale * *x;
+            }
+        }
+    }
+}
+
+impl TryFrom<Settings> for GaussianMixture {
+    type Error = Error;
+    fn try_from(settings: Settings) -> Result<Self> {
+        Self::new(
+            settings.dim,
+            settings.weights,
+            settings.means,
+            settings.covariance,
+        )
+    }
+}
+
+impl From<GaussianMixture> for Settings {
+    fn from(mixture: GaussianMixture) -> Self {
+        let GaussianMixture {
+            dim,
+            weights,
+            means,
+            covariance,
+            ..
+        } = mixture;
+        Self {
+            dim,
+            weights,
+            means,
+            covariance,
+        }
+    }
+}
+
+impl GaussianMixture {
+    /// A mixture from positive weights (normalised here), `means` of `dim` numbers per component, and covariances.
+    pub fn new(
+        dim: usize,
+        weights: Vec<f64>,
+        means: Vec<f64>,
+        covariance: Covariance,
+    ) -> Result<Self> {
+        let count = weights.len();
+        let total: f64 = weights.iter().sum();
+        if dim == 0 || count == 0 || !weights.iter().all(|w| *w > 0.0) || !total.is_finite() {
+            return Err(Error::Value {
+                name: "Gaussian mixture",
+                found: format!("dimension {dim}, weights {weights:?}"),
+                expected:
+                    "at least one dimension and one component, all weights positive and finite"
+                        .into(),
+            });
+        }
+        let (values, per_component) = match &covariance {
+            Covariance::Isotropic(values) => (values, 1),
+            Covariance::Diagonal(values) => (values, dim),
+            Covariance::Full(values) => (values, dim * dim),
+        };
+        check_rows("means of the Gaussian mixture", &means, count, dim)?;
+        check_rows(
+            "covariances of the Gaussian mixture",
+            values,
+            count,
+            per_component,
+        )?;
+        let (variances, axes) = match &covariance {
+            Covariance::Isotropic(values) => {
+                (values.iter().flat_map(|v| vec![*v; dim]).collect(), None)
+            }
+            Covariance::Diagonal(values) => (values.clone(), None),
+            Covariance::Full(values) => {
+                let mut axes = Vec::with_capacity(values.len());
+                let mut variances = Vec::with_capacity(count * dim);
+                for component in values.chunks_exact(dim * dim) {
+                    check_symmetric(component, dim)?;
+                    let (eigenvalues, eigenvectors) = symmetric_eigen(component, dim);
+                    variances.extend(eigenvalues);
+                    axes.extend(eigenvectors);
+                }
+                (variances, Some(axes))
+            }
+        };
+        if let Some(bad) = variances.iter().find(|v| !(**v > 0.0)) {
+            return Err(Error::Value {
+                name: "covariance of the Gaussian mixture",
+                found: format!("variance {bad} along one axis"),
+                expected: "positive definite covariances".into(),
+            });
+        }
+        let weights: Vec<f64> = weights.iter().map(|w| w / total).collect();
+        let cumulative = weights
+            .iter()
+            .scan(0.0, |sum, w| {
+                Some(*{
+                    *sum += w;
+                    sum
+                })
+            })
+            .collect();
+        Ok(Self {
+            dim,
+            weights,
+            cumulative,
+            means,
+            covariance,
+            variances,
+            axes,
+        })
+    }
+
+    /// Dimension of a point.
+    pub fn dim(&self) -> usize {
+        self.dim
+    }
+
+    /// Number of components.
+    pub fn components(&self) -> usize {
+        self.weights.len()
+    }
+
+    /// Weights, summing to 1.
+    pub fn weights(&self) -> &[f64] {
+        &self.weights
+    }
+
+    /// All means, row after row.
+    pub fn means(&self) -> &[f64] {
+        &self.means
+    }
+
+    /// Mean of component k.
+    pub fn component_mean(&self, k: usize) -> &[f64] {
+        &self.means[k * self.dim..][..self.dim]
+    }
+
+    /// Covariances of all components.
+    pub fn covariance(&self) -> &Covariance {
+        &self.covariance
+    }
+
+    /// Variances of component k along its axes.
+    pub(crate) fn component_variances(&self, k: usize) -> &[f64] {
+        &self.variances[k * self.dim..][..self.dim]
+    }
+
+    /// Axes of component k (unit rows), when its covariance is full.
+    pub(crate) fn component_axes(&self, k: usize) -> Option<&[f64]> {
+        let size = self.dim * self.dim;
+        self.axes.as_ref().map(|axes| &axes[k * size..][..size])
+    }
+
+    /// Mean of the mixture.
+    pub fn mean(&self) -> Vec<f64> {
+        let mut mean = vec![0.0; self.dim];
+        for (k, &weight) in self.weights.iter().enumerate() {
+            matrix::add(weight, self.component_mean(k), &mut mean);
+        }
+        mean
+    }
+
+    /// Scalar variance of the mixture: trace of its covariance divided by the dimension.
+    pub fn variance(&self) -> f64 {
+        let mean = self.mean();
+        let trace: f64 = (0..self.components())
+            .map(|k| {
+                let spread: f64 = self
+                    .component_mean(k)
+                    .iter()
+                    .zip(&mean)
+                    .map(|(a, b)| (a - b).powi(2))
+                    .sum();
+                self.weights[k] * (spread + self.component_variances(k).iter().sum::<f64>())
+            })
+            .sum();
+        trace / self.dim as f64
+    }
+
+    /// The mixture with zero mean and unit scalar variance, and the map from this one to it.
+    pub fn standardised(&self) -> Result<(Self, Affine)> {
+        let affine = Affine {
+            shift: self.mean(),
+            scale: self.variance().sqrt(),
+        };
+        let mut means = self.means.clone();
+        affine.apply(&mut means);
+        let shrink = |values: &[f64]| {
+            values
+                .iter()
+                .map(|v| v / (affine.scale * affine.scale))
+                .collect()
+        };
+        let covariance = match &self.covariance {
+            Covariance::Isotropic(values) => Covariance::Isotropic(shrink(values)),
+            Covariance::Diagonal(values) => Covariance::Diagonal(shrink(values)),
+            Covariance::Full(values) => Covariance::Full(shrink(values)),
+        };
+        Ok((
+            Self::new(self.dim, self.weights.clone(), means, covariance)?,
+            affine,
+        ))
+    }
+
+    /// Writes log w_k + log N(y; mu_k, Sigma_k) for every component.
+    pub fn log_components(&self, point: &[f64], out: &mut [f64]) {
+        for (k, value) in out.iter_mut().enumerate() {
+            let mean = self.component_mean(k);
+            let term = |distance: f64, variance: &f64| {
+                distance * distance / variance + (TAU * variance).ln()
+            };
+            let variances = self.component_variances(k);
+            let sum: f64 = match self.component_axes(k) {
+                None => point
+                    .iter()
+                    .zip(mean)
+                    .zip(variances)
+                    .map(|((y, m), v)| term(y - m, v))
+                    .sum(),
+                Some(axes) => axes
+                    .chunks_exact(self.dim)
+                    .zip(variances)
+                    .map(|(axis, v)| {
+                        term(
+                            axis.iter()
+                                .zip(point)
+                                .zip(mean)
+                                .map(|((a, y), m)| a * (y - m))
+                                .sum(),
+                            v,
+                        )
+                    })
+                    .sum(),
+            };
+            *value = self.weights[k].ln() - 0.5 * sum;
+        }
+    }
+
+    /// log p(y).
+    pub fn log_density(&self, point: &[f64]) -> f64 {
+        let mut terms = vec![0.0; self.components()];
+        self.log_components(point, &mut terms);
+        log_sum_exp(&terms)
+    }
+
+    /// Writes the probability of every component given the point.
+    pub fn responsibilities(&self, point: &[f64], out: &mut [f64]) {
+        self.log_components(point, out);
+        let log_density = log_sum_exp(out);
+        out.iter_mut()
+            .for_each(|value| *value = (*value - log_density).exp());
+    }
+
+    /// Writes grad log p(y).
+    pub fn score(&self, point: &[f64], out: &mut [f64]) {
+        let mut shares = vec![0.0; self.components()];
+        self.responsibilities(point, &mut shares);
+        out.fill(0.0);
+        for (k, share) in shares.into_iter().enumerate() {
+            let (mean, variances) = (self.component_mean(k), self.component_variances(k));
+            match self.component_axes(k) {
+                None => {
+                    for (i, value) in out.iter_mut().enumerate() {
+                        *value -= share * (point[i] - mean[i]) / variances[i];
+                    }
+                }
+                Some(axes) => {
+                    for (axis, variance) in axes.chunks_exact(self.dim).zip(variances) {
+                        let along: f64 = axis
+                            .iter()
+                            .zip(point)
+                            .zip(mean)
+                            .map(|((a, y), m)| a * (y - m))
+                            .sum();
+                        matrix::add(-share * along / variance, axis, out);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The component whose mean is nearest.
+    pub fn nearest(&self, point: &[f64]) -> usize {
+        let distance = |k: usize| -> f64 {
+            self.component_mean(k)
+                .iter()
+                .zip(point)
+                .map(|(m, y)| (m - y).powi(2))
+                .sum()
+        };
+        (0..self.components())
+            .map(|k| (k, distance(k)))
+            .fold((0, f64::INFINITY), |a, b| if b.1 < a.1 { b } else { a })
+            .0
+    }
+
+    /// Draws a component.
+    pub fn sample_component(&self, stream: &mut Stream) -> usize {
+        let u = stream.uniform();
+        self.cumulative
+            .partition_point(|&sum| sum <= u)
+            .min(self.components() - 1)
+    }
+
+    /// Draws a point in double precision and returns the component it came from.
+    pub fn sample_point(&self, stream: &mut Stream, out: &mut [f64]) -> usize {
+        let k = self.sample_component(stream);
+        let variances = self.component_variances(k);
+        out.copy_from_slice(self.component_mean(k));
+        match self.component_axes(k) {
+            None => {
+                for (value, variance) in out.iter_mut().zip(variances) {
+                    *value += variance.sqrt() * stream.normal();
+                }
+            }
+            Some(axes) => {
+                for (axis, variance) in axes.chunks_exact(self.dim).zip(variances) {
+                    matrix::add(variance.sqrt() * stream.normal(), axis, out);
+                }
+            }
+        }
+        k
+    }
+
+    /// `n` points, row after row, and the component of each.
+    pub fn sample(&self, n: usize, seed: u64) -> (Vec<f64>, Vec<usize>) {
+        let mut points = vec![0.0; n * self.dim];
+        let labels = points
+            .chunks_exact_mut(self.dim)
+            .zip(0..)
+            .map(|(point, row)| {
+                self.sample_point(&mut Stream::new(seed, Purpose::Data, 0, row), point)
+            })
+            .collect();
+        (points, labels)
+    }
+}
+
+impl Target for GaussianMixture {
+    fn dim(&self) -> usize {
+        self.dim
+    }
+
+    fn sample_row(&self, stream: &mut Stream, out: &mut [f32]) {
+        let k = self.sample_component(stream);
+        let (mean, variances) = (self.component_mean(k), self.component_variances(k));
+        match self.component_axes(k) {
+            None => {
+                stream.fill_normal(out);
+                for (i, value) in out.iter_mut().enumerate() {
+                    *value = (mean[i] + variances[i].sqrt() * f64::from(*value)) as f32;
+                }
+            }
+            Some(axes) => {
+                for (value, mean) in out.iter_mut().zip(mean) {
+                    *value = *mean as f32;
+                }
+                for (axis, variance) in axes.chunks_exact(self.dim).zip(variances) {
+                    let step = variance.sqrt() * stream.normal();
+                    for (value, a) in out.iter_mut().zip(axis) {
+                        *value += (step * a) as f32;
+                    }
+                }
+            }
+        }
+    }
+
+    fn log_density(&self, point: &[f64]) -> Option<f64> {
+        Some(self.log_density(point))
+    }
+
+    fn mixture(&self) -> Option<&GaussianMixture> {
+        Some(self)
+    }
+}
+
+/// log sum exp, safe for any size of its terms; minus infinity for no terms.
+pub(crate) fn log_sum_exp(terms: &[f64]) -> f64 {
+    let largest = terms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    if largest == f64::NEG_INFINITY {
+        return largest;
+    }
+    largest
+        + terms
+            .iter()
+            .map(|term| (term - largest).exp())
+            .sum::<f64>()
+            .ln()
+}
+
+fn check_rows(what: &str, values: &[f64], rows: usize, width: usize) -> Result<()> {
+    if values.len() != rows * width {
+        return Err(Error::Shape {
+            what: what.into(),
+            found: format!("{} numbers", values.len()),
+            expected: format!("{width} for each of {rows} components"),
+        });
+    }
+    if let Some(bad) = values.iter().find(|value| !value.is_finite()) {
+        return Err(Error::Value {
+            name: "Gaussian mixture",
+            found: format!("{bad} among the {what}"),
+            expected: "finite numbers".into(),
+        });
+    }
+    Ok(())
+}
+
+fn check_symmetric(matrix: &[f64], dim: usize) -> Result<()> {
+    for i in 0..dim {
+        for j in 0..i {
+            let (a, b) = (matrix[i * dim + j], matrix[j * dim + i]);
+            if (a - b).abs() > 1e-9 * (a.abs() + b.abs()) {
+                return Err(Error::Value {
+                    name: "covariance of the Gaussian mixture",
+                    found: format!("entries {a} and {b} at ({i}, {j}) and ({j}, {i})"),
+                    expected: "a symmetric matrix".into(),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::super::matrix::tests::random_covariance;
+    use super::*;
+
+    /// Lopsided mixtures of every covariance kind.
+    pub(crate) fn examples(dim: usize, row: u64) -> Vec<GaussianMixture> {
+        let mut stream = Stream::new(2, Purpose::Test, 5, row);
+        let count = 3;
+        let weights = vec![0.5, 0.2, 0.3];
+        let means: Vec<f64> = (0..count * dim)
+            .map(|_| 1.5 * stream.normal() + 0.4)
+            .collect();
+        let isotropic = (0..count).map(|_| 0.05 + stream.uniform()).collect();
+        let diagonal = (0..count * dim).map(|_| 0.05 + stream.uniform()).collect();
+        let full = (0..count as u64)
+            .flat_map(|k| random_covariance(dim, 10 * row + k))
+            .collect();
+        [
+            Covariance::Isotropic(isotropic),
+            Covariance::Diagonal(diagonal),
+            Covariance::Full(full),
+        ]
+        .map(|covariance| {
+            GaussianMixture::new(dim, weights.clone(), means.clone(), covariance).unwrap()
+        })
+        .into()
+    }
+
+    #[test]
+    fn density_is_normalised_and_follows_the_definition() {
+        // A full covariance by the textbook formula, in two dimensions.
+        let mixture = GaussianMixture::new(
+            2,
+            vec![1.0],
+            vec![0.3, -0.2],
+            Covariance::Full(vec![0.5, 0.2, 0.2, 0.7]),
+        )
+        .unwrap();
+        let (x, y) = (0.9 - 0.3, 0.4 + 0.2);
+        let det = 0.5 * 0.7 - 0.04;
+        let expected =
+            -0.5 * (0.7 * x * x - 0.4 * x * y + 0.5 * y * y) / det - TAU.ln() - 0.5 * f64::ln(det);
+        assert!((mixture.log_density(&[0.9, 0.4]) - expected).abs() < 1e-13);
+        // The integral over a wide square, by the midpoint rule: spectrally accurate for Gaussians.
+        for mixture in examples(2, 3) {
+            let (half, n) = (12.0, 600);
+            let h = 2.0 * half / n as f64;
+            let total: f64 = (0..n * n)
+                .map(|i| {
+                    let at = |k: usize| -half + (k as f64 + 0.5) * h;
+                    mixture.log_density(&[at(i / n), at(i % n)]).exp() * h * h
+                })
+                .sum();
+            assert!((total - 1.0).abs() < 1e-6, "{total}");
+        }
+    }
+
+    #[test]
+    fn score_is_the_gradient() {
+        for dim in [1, 4] {
+            for mixture in examples(dim, 4) {
+                let (points, _) = mixture.sample(5, 1);
+                for point in points.chunks(dim) {
+                    let mut score = vec![0.0; dim];
+                    mixture.score(point, &mut score);
+                    for i in 0..dim {
+                        let at = |h: f64| {
+                            let mut moved = point.to_vec();
+                            moved[i] += h;
+                            mixture.log_density(&moved)
+                        };
+                        let h = 1e-4;
+                        let expected =
+                            (8.0 * (at(h) - at(-h)) - at(2.0 * h) + at(-2.0 * h)) / (12.0 * h);
+                        assert!((score[i] - expected).abs() < 1e-6 * (1.0 + expected.abs()));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Samples against mean, variance and weights: each average within 4 of its own standard errors.
+    #[test]
+    fn samples_have_the_moments() {
+        for mixture in examples(3, 6) {
+            let n = 20_000;
+            let (points, labels) = mixture.sample(n, 7);
+            let mut single = vec![0.0_f32; 3 * n];
+            for (row, out) in single.chunks_mut(3).enumerate() {
+                mixture.sample_row(&mut Stream::new(9, Purpose::Test, 0, row as u64), out);
+            }
+            let single: Vec<f64> = single.into_iter().map(f64::from).collect();
+            let within = |values: &[f64], expected: f64| {
+                let n = values.len() as f64;
+                let mean = values.iter().sum::<f64>() / n;
+                let variance = values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n;
+                assert!(
+                    (mean - expected).abs() < 4.0 * (variance / n).sqrt(),
+                    "{mean} {expected}"
+                );
+            };
+            let mean = mixture.mean();
+            for points in [&points, &single] {
+                for i in 0..3 {
+                    within(
+                        &points
+                            .iter()
+                            .skip(i)
+                            .step_by(3)
+                            .copied()
+                            .collect::<Vec<_>>(),
+                        mean[i],
+                    );
+                }
+                let spread = |row: &[f64]| {
+                    row.iter()
+                        .zip(&mean)
+                        .map(|(a, b)| (a - b).powi(2))
+                        .sum::<f64>()
+                        / 3.0
+                };
+                within(
+                    &points.chunks(3).map(spread).collect::<Vec<_>>(),
+                    mixture.variance(),
+                );
+                // E[score] = 0 and E[(y - mean) . score] = -dim.
+                let mut score = [0.0; 3];
+                let stein: Vec<f64> = points
+                    .chunks(3)
+                    .map(|row| {
+                        mixture.score(row, &mut score);
+                        row.iter()
+                            .zip(&mean)
+                            .zip(&score)
+                            .map(|((y, m), s)| (y - m) * s)
+                            .sum()
+                    })
+                    .collect();
+                within(&stein, -3.0);
+            }
+            for k in 0..3 {
+                let hits: Vec<f64> = labels
+                    .iter()
+                    .map(|l| f64::from(u8::from(*l == k)))
+                    .collect();
+                within(&hits, mixture.weights()[k]);
+            }
+        }
+    }
+
+    #[test]
+    fn standardising_maps_density_and_moments() {
+        for mixture in examples(3, 8) {
+            let (standard, affine) = mixture.standardised().unwrap();
+            assert!(
+                standard.mean().iter().all(|m| m.abs() < 1e-14)
+                    && (standard.variance() - 1.0).abs() < 1e-13
+            );
+            let point = [0.3, -0.7, 1.9];
+            let mut mapped = point;
+            affine.apply(&mut mapped);
+            let expected = mixture.log_density(&point) + 3.0 * affine.scale.ln();
+            assert!((standard.log_density(&mapped) - expected).abs() < 1e-11);
+            affine.invert(&mut mapped);
+            assert!(mapped.iter().zip(point).all(|(a, b)| (a - b).abs() < 1e-14));
+        }
+    }
+
+    #[test]
+    fn nearest_and_responsibilities_find_the_component() {
+        for mixture in examples(2, 9) {
+            let mut shares = [0.0; 3];
+            for k in 0..3 {
+                assert_eq!(mixture.nearest(mixture.component_mean(k)), k);
+                mixture.responsibilities(mixture.component_mean(k), &mut shares);
+                assert!((shares.iter().sum::<f64>() - 1.0).abs() < 1e-14);
+            }
+        }
+    }
+
+    #[test]
+    fn bad_mixtures_are_refused_and_files_round_trip() {
+        let iso = |v: f64| Covariance::Isotropic(vec![v]);
+        for result in [
+            GaussianMixture::new(0, vec![1.0], vec![], iso(1.0)),
+            GaussianMixture::new(1, vec![], vec![], Covariance::Isotropic(vec![])),
+            GaussianMixture::new(1, vec![-1.0], vec![0.0], iso(1.0)),
+            GaussianMixture::new(1, vec![f64::INFINITY], vec![0.0], iso(1.0)),
+            GaussianMixture::new(1, vec![1.0], vec![0.0, 1.0], iso(1.0)),
+            GaussianMixture::new(1, vec![1.0], vec![f64::NAN], iso(1.0)),
+            GaussianMixture::new(1, vec![1.0], vec![0.0], iso(0.0)),
+            GaussianMixture::new(
+                2,
+                vec![1.0],
+                vec![0.0; 2],
+                Covariance::Full(vec![1.0, 2.0, 2.0, 1.0]),
+            ),
+            GaussianMixture::new(
+                2,
+                vec![1.0],
+                vec![0.0; 2],
+                Covariance::Full(vec![1.0, 0.2, 0.1, 1.0]),
+            ),
+        ] {
+            assert!(result.is_err());
+        }
+        for mixture in examples(2, 10) {
+            let text = serde_json::to_string(&mixture).unwrap();
+            assert_eq!(
+                serde_json::from_str::<GaussianMixture>(&text).unwrap(),
+                mixture
+            );
+        }
+    }
+}
