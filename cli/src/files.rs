@@ -1,0 +1,392 @@
+//! Files without surprises: results appear whole or not at all, nothing is replaced unasked, arrays are mapped and
+//! not loaded.
+
+use crate::error::{Error, Result};
+use diffclf::format::model::ModelFile;
+use diffclf::format::npy::NpyView;
+use memmap2::Mmap;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{BufWriter, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+/// Refuses to go on when `path` exists and replacing it was not asked for. Called before any work starts, so that a
+/// long run does not end in a refusal.
+pub fn refuse_overwrite(path: &Path, force: bool) -> Result<()> {
+    // A device or a pipe is written through, not replaced.
+    let replaces = fs::symlink_metadata(path).is_ok() && !is_device(path);
+    if replaces && !force {
+        Err(Error::Exists {
+            path: path.to_path_buf(),
+        })
+    } else {
+        Ok(())
+    }
+}
+
+/// Writes a file so that `path` holds either its old content or the whole new one, whatever happens in between: to a
+/// temporary name in the same folder, synced, renamed, and the folder synced. Devices and pipes are written directly.
+pub fn write_atomic(
+    path: &Path,
+    fill: impl FnOnce(&mut dyn Write) -> diffclf::Result<()>,
+) -> Result<()> {
+    if is_device(path) {
+        let file = OpenOptions::new()
+            .write(true)
+            .open(path)
+            .map_err(writing(path))?;
+        let mut writer = BufWriter::new(file);
+        fill(&mut writer).map_err(|source| Error::about(path, source))?;
+        return writer.flush().map_err(writing(path));
+    }
+    // Through a link, the file it points to is replaced and the link stays.
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    if target.is_dir() {
+        return Err(writing(path)(ErrorKind::IsADirectory.into()));
+    }
+    let temporary = temporary_name(&target)?;
+    let outcome = write_and_rename(path, &target, &temporary, fill);
+    if outcome.is_err() {
+        // The error itself is what the caller needs to hear of; a temporary file that stays is harmless.
+        let _ = fs::remove_file(&temporary);
+    }
+    outcome
+}
+
+fn write_and_rename(
+    path: &Path,
+    target: &Path,
+    temporary: &Path,
+    fill: impl FnOnce(&mut dyn Write) -> diffclf::Result<()>,
+) -> Result<()> {
+    let file = File::create(temporary).map_err(writing(path))?;
+    let mut writer = BufWriter::with_capacity(1 << 16, file);
+    fill(&mut writer).map_err(|source| Error::about(path, source))?;
+    let file = writer
+        .into_inner()
+        .map_err(|error| writing(path)(error.into_error()))?;
+    file.sync_all().map_err(writing(path))?;
+    drop(file);
+    fs::rename(temporary, target).map_err(writing(path))?;
+    sync_folder(target).map_err(writing(path))
+}
+
+/// The rename itself must reach the disk: on Unix that is the folder's content.
+fn sync_folder(path: &Path) -> std::io::Result<()> {
+    if cfg!(unix) {
+        File::open(folder_of(path))?.sync_all()
+    } else {
+        Ok(())
+    }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    }
+}
+
+/// Hidden, beside the target (a rename works within one file system only), and this process's own.
+fn temporary_name(target: &Path) -> Result<PathBuf> {
+    let name = target
+        .file_name()
+        .ok_or_else(|| writing(target)(ErrorKind::InvalidFilename.into()))?;
+    let name = format!(".{}.{}.tmp", name.to_string_lossy(), std::process::id());
+    Ok(target.with_file_name(name))
+}
+
+/// Removes what a killed process left of unfinished writes to `path`. Only for a caller that holds the folder's lock.
+pub fn remove_leftovers(path: &Path) -> Result<()> {
+    let Some(name) = path.file_name() else {
+        return Ok(());
+    };
+    let start = format!(".{}.", name.to_string_lossy());
+    for entry in fs::read_dir(folder_of(path)).map_err(reading(folder_of(path)))? {
+        let entry = entry.map_err(reading(folder_of(path)))?;
+        let found = entry.file_name().to_string_lossy().into_owned();
+        let process = found
+            .strip_prefix(&start)
+            .and_then(|rest| rest.strip_suffix(".tmp"));
+        if process.is_some_and(|process| process.parse::<u32>().is_ok()) {
+            fs::remove_file(entry.path()).map_err(writing(&entry.path()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Holds a run folder for this process; another process that asks is refused. The system frees it even after a kill.
+#[derive(Debug)]
+pub struct FolderLock {
+    _file: File,
+}
+
+impl FolderLock {
+    /// Takes the folder, which must exist.
+    pub fn take(folder: &Path) -> Result<Self> {
+        let path = folder.join(".lock");
+        let file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&path)
+            .map_err(writing(&path))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self { _file: file }),
+            Err(TryLockError::WouldBlock) => Err(Error::Busy {
+                path: folder.to_path_buf(),
+            }),
+            Err(TryLockError::Error(source)) => Err(writing(&path)(source)),
+        }
+    }
+}
+
+/// A memory-mapped .npy file: arrays larger than memory are read in place.
+#[derive(Debug)]
+pub struct MappedNpy {
+    map: Mmap,
+    path: PathBuf,
+}
+
+impl MappedNpy {
+    /// Maps the file and checks that it holds an array which can be read.
+    pub fn open(path: &Path) -> Result<Self> {
+        let file = open_regular(path)?;
+        // SAFETY: the map is only read. Its content would change under us if another process wrote to the file at
+        // the same time; we then compute with wrong numbers, or the system ends us if the file shrinks. That is the
+        // price of data larger than memory, and the reason why our own writers never write in place.
+        let map = unsafe { Mmap::map(&file) }.map_err(reading(path))?;
+        let mapped = Self {
+            map,
+            path: path.to_path_buf(),
+        };
+        mapped.view()?;
+        Ok(mapped)
+    }
+
+    /// The array as rows.
+    pub fn view(&self) -> Result<NpyView<'_>> {
+        NpyView::parse(&self.map).map_err(|source| Error::about(&self.path, source))
+    }
+
+    /// The whole file, as for a digest of the data.
+    pub fn bytes(&self) -> &[u8] {
+        &self.map
+    }
+
+    /// Where it came from.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// Reads a model file or checkpoint.
+pub fn read_model(path: &Path) -> Result<ModelFile> {
+    open_regular(path)?;
+    let bytes = fs::read(path).map_err(reading(path))?;
+    ModelFile::from_bytes(&bytes).map_err(|source| Error::about(path, source))
+}
+
+/// Writes a model file or checkpoint, atomically.
+pub fn write_model(path: &Path, model: &ModelFile) -> Result<()> {
+    let bytes = model
+        .to_bytes()
+        .map_err(|source| Error::about(path, source))?;
+    write_atomic(path, |writer| Ok(writer.write_all(&bytes)?))
+}
+
+fn open_regular(path: &Path) -> Result<File> {
+    let file = File::open(path).map_err(reading(path))?;
+    let metadata = file.metadata().map_err(reading(path))?;
+    if metadata.is_dir() {
+        return Err(reading(path)(ErrorKind::IsADirectory.into()));
+    }
+    if !metadata.is_file() {
+        return Err(reading(path)(std::io::Error::other(
+            "it is a device or a pipe, expected a file on disk",
+        )));
+    }
+    Ok(file)
+}
+
+fn is_device(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
+}
+
+fn reading(path: &Path) -> impl Fn(std::io::Error) -> Error {
+    |source| Error::Read {
+        path: path.to_path_buf(),
+        source,
+    }
+}
+
+fn writing(path: &Path) -> impl Fn(std::io::Error) -> Error {
+    |source| Error::Write {
+        path: path.to_path_buf(),
+        source,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diffclf::format::npy::write_npy;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let mut names: Vec<_> = fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_write_is_whole_or_absent() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out.bin");
+        write_atomic(&path, |writer| Ok(writer.write_all(b"first")?)).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"first");
+        let error = write_atomic(&path, |writer| {
+            writer.write_all(&[0; 100_000])?;
+            Err(std::io::Error::from(ErrorKind::StorageFull).into())
+        });
+        assert!(matches!(error, Err(Error::Write { .. })));
+        assert_eq!(fs::read(&path).unwrap(), b"first");
+        write_atomic(&path, |writer| Ok(writer.write_all(b"second")?)).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"second");
+        assert_eq!(names(folder.path()), ["out.bin"]);
+    }
+
+    #[test]
+    fn unwritable_places_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let missing = folder.path().join("no/such/out.npy");
+        let message = write_atomic(&missing, |_| Ok(())).unwrap_err().to_string();
+        assert!(
+            message.contains("no/such/out.npy") && message.contains("create the folder"),
+            "{message}"
+        );
+        let message = write_atomic(folder.path(), |_| Ok(()))
+            .unwrap_err()
+            .to_string();
+        assert!(message.contains("folder"), "{message}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn devices_are_written_through_and_links_stay() {
+        use std::os::unix::fs::FileTypeExt;
+        let null = Path::new("/dev/null");
+        refuse_overwrite(null, false).unwrap();
+        write_atomic(null, |writer| Ok(writer.write_all(b"x")?)).unwrap();
+        assert!(fs::metadata(null).unwrap().file_type().is_char_device());
+        let folder = tempfile::tempdir().unwrap();
+        let (real, link) = (folder.path().join("real"), folder.path().join("link"));
+        fs::write(&real, "old").unwrap();
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        write_atomic(&link, |writer| Ok(writer.write_all(b"new")?)).unwrap();
+        assert_eq!(fs::read(&real).unwrap(), b"new");
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        let message = MappedNpy::open(null).unwrap_err().to_string();
+        assert!(message.contains("device"), "{message}");
+    }
+
+    #[test]
+    fn nothing_is_replaced_unasked() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        refuse_overwrite(&path, false).unwrap();
+        fs::write(&path, "precious").unwrap();
+        assert!(matches!(
+            refuse_overwrite(&path, false),
+            Err(Error::Exists { .. })
+        ));
+        refuse_overwrite(&path, true).unwrap();
+    }
+
+    #[test]
+    fn leftovers_of_killed_runs_go_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in [
+            "a.bin",
+            ".a.bin.123.tmp",
+            ".a.bin.x.tmp",
+            ".b.bin.123.tmp",
+            "a.bin.tmp",
+        ] {
+            fs::write(folder.path().join(name), "").unwrap();
+        }
+        remove_leftovers(&folder.path().join("a.bin")).unwrap();
+        assert_eq!(
+            names(folder.path()),
+            [".a.bin.x.tmp", ".b.bin.123.tmp", "a.bin", "a.bin.tmp"]
+        );
+    }
+
+    #[test]
+    fn a_folder_has_one_holder() {
+        let folder = tempfile::tempdir().unwrap();
+        let lock = FolderLock::take(folder.path()).unwrap();
+        assert!(matches!(
+            FolderLock::take(folder.path()),
+            Err(Error::Busy { .. })
+        ));
+        drop(lock);
+        FolderLock::take(folder.path()).unwrap();
+    }
+
+    #[test]
+    fn arrays_are_mapped_and_bad_files_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("data.npy");
+        write_atomic(&path, |writer| {
+            write_npy(&[2, 3], &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], writer)
+        })
+        .unwrap();
+        let mapped = MappedNpy::open(&path).unwrap();
+        assert_eq!(
+            (
+                mapped.view().unwrap().rows(),
+                mapped.path(),
+                mapped.bytes().len()
+            ),
+            (2, &*path, 128 + 24)
+        );
+        let refused = |name: &str, content: Option<&[u8]>| {
+            let path = folder.path().join(name);
+            if let Some(content) = content {
+                fs::write(&path, content).unwrap();
+            }
+            MappedNpy::open(&path).unwrap_err().to_string()
+        };
+        assert!(refused("missing.npy", None).contains("missing.npy"));
+        let message = refused("empty.npy", Some(b""));
+        assert!(
+            message.contains("empty.npy") && message.contains("an empty file"),
+            "{message}"
+        );
+        let message = refused("cut.npy", Some(&mapped.bytes()[..140]));
+        assert!(
+            message.contains("cut.npy") && message.contains("24 bytes"),
+            "{message}"
+        );
+        let message = MappedNpy::open(folder.path()).unwrap_err().to_string();
+        assert!(message.contains("inside it"), "{message}");
+    }
+
+    #[test]
+    fn models_go_through_a_file_and_damaged_ones_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("model.safetensors");
+        let model = ModelFile::new("model", &serde_json::json!({ "dim": 2 })).unwrap();
+        write_model(&path, &model).unwrap();
+        assert_eq!(read_model(&path).unwrap(), model);
+        let bytes = fs::read(&path).unwrap();
+        fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
+        let message = read_model(&path).unwrap_err().to_string();
+        assert!(
+            message.contains("model.safetensors") && message.contains("truncated"),
+            "{message}"
+        );
+    }
+}

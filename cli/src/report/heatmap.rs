@@ -1,0 +1,285 @@
+//! `Heatmap`: a density on a two-dimensional grid, as a PNG picture with axes and a colour bar drawn around it.
+
+use super::axis::Axis;
+use super::colour::viridis;
+use super::{escape, push};
+use base64::Engine;
+
+/// Values on a regular grid of cells.
+#[derive(Debug, Clone)]
+pub struct Heatmap<'a> {
+    /// What the picture says, for those who cannot see it.
+    pub alt: &'a str,
+    /// Horizontal axis, from the left edge of the first column to the right edge of the last.
+    pub x: Axis,
+    /// Vertical axis, from the lower edge of the first row to the upper edge of the last.
+    pub y: Axis,
+    /// Cells per row.
+    pub columns: usize,
+    /// Row after row, the lowest first. Cells that are not finite stay transparent; a last row that is not full is
+    /// left out.
+    pub values: &'a [f64],
+    /// The axis of the colours: its low end is dark. Pictures to be compared share one.
+    pub colour: Axis,
+}
+
+/// The drawing, the field of cells within it, and the colour bar to its right.
+const WIDTH: f64 = 430.0;
+const HEIGHT: f64 = 340.0;
+const LEFT: f64 = 62.0;
+const TOP: f64 = 10.0;
+const SIDE: f64 = 280.0;
+const BAR: f64 = LEFT + SIDE + 14.0;
+
+/// Palette number of transparent cells.
+const NOTHING: u8 = 255;
+
+impl Heatmap<'_> {
+    /// The picture as an `<svg>` element.
+    pub fn svg(&self) -> String {
+        let alt = escape(self.alt);
+        let mut svg = format!(
+            "<svg class=\"heatmap\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{alt}\" xmlns=\"http://www.w3.org/2000/svg\">\
+             <title>{alt}</title>"
+        );
+        let rows = self.values.len() / self.columns.max(1);
+        if self.columns > 0 && rows > 0 {
+            // A picture's first line is its upper one.
+            let lines = self.values.chunks_exact(self.columns).rev();
+            let cells: Vec<u8> = lines
+                .flatten()
+                .map(|value| self.palette_number(*value))
+                .collect();
+            image(&mut svg, &cells, self.columns, (LEFT, TOP, SIDE, SIDE));
+        }
+        image(
+            &mut svg,
+            &(0..NOTHING).rev().collect::<Vec<_>>(),
+            1,
+            (BAR, TOP, 12.0, SIDE),
+        );
+        for (x, width) in [(LEFT, SIDE), (BAR, 12.0)] {
+            push(
+                &mut svg,
+                format_args!(
+                    "<rect class=\"frame\" x=\"{x}\" y=\"{TOP}\" width=\"{width}\" height=\"{SIDE}\"/>"
+                ),
+            );
+        }
+        let bottom = TOP + SIDE;
+        for (place, text) in places(&self.x, 6) {
+            let x = LEFT + place * SIDE;
+            push(
+                &mut svg,
+                format_args!("<path class=\"tick\" d=\"M{x:.1} {bottom}v4\"/>"),
+            );
+            push(
+                &mut svg,
+                format_args!(
+                    "<text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{text}</text>",
+                    bottom + 19.0
+                ),
+            );
+        }
+        for (place, text) in places(&self.y, 6) {
+            let y = bottom - place * SIDE;
+            push(
+                &mut svg,
+                format_args!("<path class=\"tick\" d=\"M{LEFT} {y:.1}h-4\"/>"),
+            );
+            push(
+                &mut svg,
+                format_args!(
+                    "<text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{text}</text>",
+                    LEFT - 7.0,
+                    y + 5.0
+                ),
+            );
+        }
+        for (place, text) in places(&self.colour, 5) {
+            let y = bottom - place * SIDE;
+            push(
+                &mut svg,
+                format_args!("<path class=\"tick\" d=\"M{} {y:.1}h4\"/>", BAR + 12.0),
+            );
+            push(
+                &mut svg,
+                format_args!(
+                    "<text x=\"{}\" y=\"{:.1}\">{text}</text>",
+                    BAR + 18.0,
+                    y + 5.0
+                ),
+            );
+        }
+        let (middle_x, middle_y) = (LEFT + SIDE / 2.0, TOP + SIDE / 2.0);
+        let (x, y, colour) = (
+            escape(&self.x.label),
+            escape(&self.y.label),
+            escape(&self.colour.label),
+        );
+        push(
+            &mut svg,
+            format_args!(
+                "<text x=\"{middle_x}\" y=\"{}\" text-anchor=\"middle\">{x}</text>",
+                HEIGHT - 12.0
+            ),
+        );
+        push(
+            &mut svg,
+            format_args!(
+                "<text transform=\"translate(14 {middle_y}) rotate(-90)\" text-anchor=\"middle\">{y}</text>"
+            ),
+        );
+        push(
+            &mut svg,
+            format_args!(
+                "<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{colour}</text>",
+                WIDTH - 4.0,
+                HEIGHT - 12.0
+            ),
+        );
+        svg.push_str("</svg>");
+        svg
+    }
+
+    fn palette_number(&self, value: f64) -> u8 {
+        // Infinitely deep valleys of a log-density are dark, not absent.
+        let value = if value == f64::NEG_INFINITY {
+            f64::MIN
+        } else {
+            value
+        };
+        let place = self.colour.place(value);
+        place.map_or(NOTHING, |place| {
+            (place.clamp(0.0, 1.0) * f64::from(NOTHING - 1)).round() as u8
+        })
+    }
+}
+
+/// Tick places within the axis, with escaped texts.
+fn places(axis: &Axis, wanted: usize) -> Vec<(f64, String)> {
+    let ticks = axis.ticks(wanted).into_iter();
+    ticks
+        .filter_map(|(value, text)| Some((axis.place(value)?, escape(&text))))
+        .collect()
+}
+
+/// An `<image>` element that holds its own PNG.
+fn image(
+    svg: &mut String,
+    cells: &[u8],
+    columns: usize,
+    (x, y, width, height): (f64, f64, f64, f64),
+) {
+    // Cell and picture sizes come from one slice, so the encoder has nothing to object to; without it the frame is
+    // empty.
+    let Ok(png) = png(cells, columns) else { return };
+    let data = base64::engine::general_purpose::STANDARD.encode(png);
+    push(
+        svg,
+        format_args!(
+            "<image x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" preserveAspectRatio=\"none\" \
+             href=\"data:image/png;base64,{data}\"/>"
+        ),
+    );
+}
+
+/// An indexed PNG in viridis: 255 steps and one transparent entry, one byte per cell.
+fn png(cells: &[u8], columns: usize) -> Result<Vec<u8>, png::EncodingError> {
+    let size =
+        |length: usize| u32::try_from(length).map_err(|_| png::EncodingError::LimitsExceeded);
+    let mut bytes = Vec::new();
+    let mut encoder = png::Encoder::new(
+        &mut bytes,
+        size(columns)?,
+        size(cells.len() / columns.max(1))?,
+    );
+    encoder.set_color(png::ColorType::Indexed);
+    encoder.set_depth(png::BitDepth::Eight);
+    // The 255 visible entries run over the whole map: entry i is step i * 255 / 254.
+    let palette = (0..NOTHING).map(|i| viridis((f64::from(i) * 255.0 / 254.0).round() as u8));
+    encoder.set_palette(palette.chain([[0; 3]]).flatten().collect::<Vec<_>>());
+    encoder.set_trns([[255; NOTHING as usize].as_slice(), &[0]].concat());
+    let mut writer = encoder.write_header()?;
+    writer.write_image_data(cells)?;
+    writer.finish()?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::well_formed::assert_well_formed;
+    use super::*;
+
+    fn example(values: &[f64], columns: usize) -> String {
+        let heatmap = Heatmap {
+            alt: "a density <with> \"signs\"",
+            x: Axis::linear("x1", -3.0, 3.0),
+            y: Axis::linear("x2 & more", -2.0, 2.0),
+            columns,
+            values,
+            colour: Axis::linear("density", 0.0, 4.0),
+        };
+        heatmap.svg()
+    }
+
+    /// Colours of the first picture, line by line from above; `None` is transparent.
+    fn decode(svg: &str) -> (u32, Vec<Option<[u8; 3]>>) {
+        let data = svg
+            .split("base64,")
+            .nth(1)
+            .unwrap()
+            .split('"')
+            .next()
+            .unwrap();
+        let bytes = base64::engine::general_purpose::STANDARD
+            .decode(data)
+            .unwrap();
+        let mut reader = png::Decoder::new(std::io::Cursor::new(bytes))
+            .read_info()
+            .unwrap();
+        let mut cells = vec![0; reader.output_buffer_size().unwrap()];
+        let info = reader.next_frame(&mut cells).unwrap();
+        let palette = reader.info().palette.clone().unwrap();
+        let transparent = reader.info().trns.clone().unwrap();
+        let colour = |cell: &u8| {
+            let i = usize::from(*cell);
+            (transparent[i] != 0).then(|| [palette[3 * i], palette[3 * i + 1], palette[3 * i + 2]])
+        };
+        (info.width, cells.iter().map(colour).collect())
+    }
+
+    #[test]
+    fn the_picture_decodes_back_with_its_upper_line_first() {
+        let svg = example(&[0.0, 1.0, 4.0, 9.0, f64::NAN, f64::NEG_INFINITY], 3);
+        assert_well_formed(&svg);
+        let (width, colours) = decode(&svg);
+        let (dark, bright) = (Some(viridis(0)), Some(viridis(255)));
+        assert_eq!(width, 3);
+        assert_eq!(colours[..3], [bright, None, dark]);
+        assert_eq!((colours[3], colours[5]), (dark, bright));
+        assert!(colours[4].is_some() && colours[4] != dark && colours[4] != bright);
+    }
+
+    #[test]
+    fn labels_ticks_and_alternative_text_are_there() {
+        let svg = example(&[1.0; 6], 2);
+        for part in [
+            "role=\"img\"",
+            "&lt;with&gt;",
+            "x2 &amp; more",
+            ">−3<",
+            ">density<",
+            "<title>",
+        ] {
+            assert!(svg.contains(part), "{part} is missing");
+        }
+    }
+
+    #[test]
+    fn an_empty_grid_is_an_empty_frame() {
+        assert_well_formed(&example(&[], 0));
+        assert_well_formed(&example(&[], 3));
+        assert_well_formed(&example(&[1.0], 3));
+    }
+}

@@ -1,0 +1,47 @@
+//! Self-contained HTML reports: one file, no script, nothing fetched, light and dark, readable on a phone.
+//!
+//! [`page`] holds text, tables and figures; [`heatmap`] draws a density on a grid; [`curve`] draws lines; [`axis`]
+//! and [`colour`] are what the pictures share. Everything is a pure function from values to text.
+
+pub mod axis;
+pub mod colour;
+pub mod curve;
+pub mod heatmap;
+pub mod page;
+
+/// Text made safe for HTML and SVG, inside elements and quoted attributes alike.
+pub fn escape(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            '\'' => safe.push_str("&#39;"),
+            // Control characters are not allowed in either language.
+            c if c.is_control() && c != '\n' && c != '\t' => safe.push('\u{fffd}'),
+            c => safe.push(c),
+        }
+    }
+    safe
+}
+
+/// Appends formatted text; writing to a `String` cannot fail.
+fn push(text: &mut String, arguments: std::fmt::Arguments<'_>) {
+    let _ = std::fmt::Write::write_fmt(text, arguments);
+}
+
+#[cfg(test)]
+pub mod well_formed;
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn markup_in_text_is_disarmed() {
+        assert_eq!(
+            super::escape("a<b & \"c\"='d'\0"),
+            "a&lt;b &amp; &quot;c&quot;=&#39;d&#39;\u{fffd}"
+        );
+    }
+}
