@@ -36,7 +36,9 @@ pub enum Error {
         found: String,
     },
     /// The header of a .npy file cannot be understood.
-    #[error("the .npy header is damaged: {problem}; save the array again with numpy.save(path, array)")]
+    #[error(
+        "the .npy header is damaged: {problem}; save the array again with numpy.save(path, array)"
+    )]
     NpyHeader {
         /// What is wrong.
         problem: String,
