@@ -11,6 +11,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// A terminal gets a new message at most ten times a second.
 const MESSAGE_PAUSE: Duration = Duration::from_millis(100);
 
+/// The bar, with the time gone and the time left.
+const TEMPLATE: &str = "{prefix} {bar:24} {pos}/{len}, {elapsed} gone, {eta} left, {wide_msg}";
+
 /// How far a long piece of work is, told on standard error.
 pub struct Progress {
     shown: Shown,
@@ -85,10 +88,9 @@ impl Progress {
 
 fn bar(label: &str, total: u64, done: u64) -> ProgressBar {
     let bar = ProgressBar::new(total);
-    let template = "{prefix} {bar:24} {pos}/{len} {elapsed} left {eta} {wide_msg}";
     // The template is fixed, so the plain bar is never fallen back to; it would do as well.
     let style =
-        ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+        ProgressStyle::with_template(TEMPLATE).unwrap_or_else(|_| ProgressStyle::default_bar());
     bar.set_style(style);
     bar.set_prefix(label.to_string());
     bar.set_position(done);
@@ -276,6 +278,7 @@ mod tests {
             progress.note("a note");
             progress.finish("done");
         }
+        assert!(ProgressStyle::with_template(TEMPLATE).is_ok());
         assert_eq!(bar("train", 10, 4).position(), 4);
         assert!(matches!(
             Progress::new("x", 1, 0, true).shown,
