@@ -1,5 +1,7 @@
 //! The energy U(t, y) with log p_t(y) = -U(t, y) + F(t): one trait for learned and exact energies.
 
+pub mod exact;
+
 /// A time-dependent energy, evaluated in batches.
 ///
 /// `points` holds rows of [`dim`](Energy::dim) numbers. `times` holds one entry for all rows or one per row. Outputs have one
