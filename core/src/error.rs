@@ -114,4 +114,18 @@ pub enum Error {
     /// A writer failed.
     #[error("writing failed: {0}; check the free space and the permissions of the folder")]
     Write(#[from] std::io::Error),
+    /// A loss or gradient is not a finite number.
+    #[error(
+        "{term} is not finite at step {step}{}: the last good checkpoint is kept. Lower the learning rate, clip the gradient, or look at \
+         that row of the data",
+        row.map_or(String::new(), |r| format!(", row {r} of the batch"))
+    )]
+    NonFinite {
+        /// Training step.
+        step: u64,
+        /// Objective or parameter.
+        term: String,
+        /// Row of the batch, if one is to blame.
+        row: Option<usize>,
+    },
 }

@@ -2,6 +2,18 @@
 
 pub mod exact;
 
+mod builder;
+mod column;
+mod learned;
+mod schedule;
+mod spec;
+
+pub use builder::{Builder, EnergyNodes, Group, Points, TimeMode, Wiring};
+pub use column::{Column, Coordinate, frequency};
+pub use learned::LearnedEnergy;
+pub use schedule::Schedule;
+pub use spec::{Form, ModelSpec, NetworkSpec};
+
 /// A time-dependent energy, evaluated in batches.
 ///
 /// `points` holds rows of [`dim`](Energy::dim) numbers. `times` holds one entry for all rows or one per row. Outputs have one

@@ -202,6 +202,12 @@ impl Graph {
         (self.push(Op::Input(slot), [None, None], rows, cols), slot)
     }
 
+    /// The node of an input made earlier.
+    pub fn input_node(&mut self, slot: usize) -> Node {
+        let Shape { rows, cols } = self.inputs[slot];
+        self.push(Op::Input(slot), [None, None], rows, cols)
+    }
+
     /// A new index input with `per_unit` entries for each unit; returns its slot.
     pub fn index(&mut self, per_unit: usize) -> usize {
         self.index_slots.push(per_unit);

@@ -28,14 +28,23 @@
 
 mod grad;
 mod graph;
+mod input;
 pub(crate) mod kernel;
+mod layout;
+mod mlp;
+mod pairs;
 mod plan;
 mod run;
 #[cfg(test)]
 mod tests;
 
 pub use graph::{Function, Graph, Node, Op, Rows, Shape};
+pub use input::ScaledRows;
+pub use kernel::gemm::sgemm_peak;
 pub use kernel::pool::Pool;
 pub use kernel::{Isa, Real};
+pub use layout::{Entry, Init, Layout};
+pub use mlp::Mlp;
+pub use pairs::Pairs;
 pub use plan::Plan;
 pub use run::{Fill, Inputs, Outputs, Program, Sink};

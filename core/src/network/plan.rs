@@ -280,6 +280,11 @@ impl Plan {
         self.flops_global + self.flops_unit * units as f64
     }
 
+    /// Units that are run at a time.
+    pub fn tile_units(&self) -> usize {
+        self.tile_units
+    }
+
     /// Numbers in the arena of one tile.
     pub fn arena_len(&self) -> usize {
         self.arena

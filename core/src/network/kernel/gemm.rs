@@ -154,6 +154,30 @@ kernels! {
     }
 }
 
+/// GFLOP/s of a large single-precision product on all threads of the pool, run for about `seconds`: what a step can
+/// be measured against.
+pub fn sgemm_peak(pool: &super::pool::Pool, isa: Isa, seconds: f64) -> f64 {
+    const SIZE: usize = 192;
+    let w: Vec<f32> = (0..SIZE * SIZE).map(|i| (i % 11) as f32 * 0.01).collect();
+    let mut packed = vec![0f32; packed_len(isa, SIZE, SIZE)];
+    pack(isa, SIZE, SIZE, &w, false, &mut packed);
+    let rounds = std::sync::atomic::AtomicU64::new(0);
+    let start = std::time::Instant::now();
+    pool.run(pool.threads(), &|_, _| {
+        let (a, mut c) = (w.clone(), vec![0f32; SIZE * SIZE]);
+        while start.elapsed().as_secs_f64() < seconds {
+            for _ in 0..16 {
+                // SAFETY: all buffers hold SIZE x SIZE numbers, the packed one its packed length.
+                unsafe { matmul(isa, isa.panel(), SIZE, SIZE, SIZE, a.as_ptr(), packed.as_ptr(), c.as_mut_ptr(), false) };
+                std::hint::black_box(&mut c);
+            }
+            rounds.fetch_add(16, std::sync::atomic::Ordering::Relaxed);
+        }
+    });
+    let flops = 2.0 * (SIZE * SIZE * SIZE) as f64 * rounds.into_inner() as f64;
+    flops / start.elapsed().as_secs_f64() / 1e9
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

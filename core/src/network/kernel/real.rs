@@ -1,5 +1,6 @@
 //! `Real`: the two number types of the core, f32 for speed and f64 as the reference, with a branch-free f32 exponential.
 
+use crate::rng::{self, Purpose, Stream};
 use std::fmt::{Debug, Display};
 use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub};
 
@@ -44,6 +45,8 @@ pub trait Real:
     fn powf(self, p: f64) -> Self;
     /// Neither infinite nor NaN.
     fn is_finite(self) -> bool;
+    /// Standard normal numbers for rows of `width`; row `i` draws from the stream of row `first_row + i`.
+    fn fill_normal_rows(seed: u64, purpose: Purpose, step: u64, first_row: u64, width: usize, out: &mut [Self]);
 }
 
 impl Real for f64 {
@@ -88,6 +91,11 @@ impl Real for f64 {
     #[inline(always)]
     fn is_finite(self) -> bool {
         f64::is_finite(self)
+    }
+    fn fill_normal_rows(seed: u64, purpose: Purpose, step: u64, first_row: u64, width: usize, out: &mut [f64]) {
+        for (row, out) in (first_row..).zip(out.chunks_mut(width)) {
+            Stream::new(seed, purpose, step, row).fill_normal_f64(out);
+        }
     }
 }
 
@@ -153,6 +161,9 @@ impl Real for f32 {
     #[inline(always)]
     fn is_finite(self) -> bool {
         f32::is_finite(self)
+    }
+    fn fill_normal_rows(seed: u64, purpose: Purpose, step: u64, first_row: u64, width: usize, out: &mut [f32]) {
+        rng::fill_normal_rows(seed, purpose, step, first_row, width, out);
     }
 }
 

@@ -1,0 +1,328 @@
+//! The builder: puts a learned energy, its score and its time derivative into a graph at the rows an objective or an
+//! evaluation asks for, and keeps record of the inputs that must be filled (the [`Wiring`]).
+
+use super::column::Column;
+use super::spec::{Form, ModelSpec};
+use crate::network::{Function, Graph, Layout, Node, Rows, ScaledRows};
+
+/// How rows know their time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TimeMode {
+    /// By the index of one of so many levels: the network's time branch is a table of that many rows.
+    Levels(usize),
+    /// By its value.
+    Continuous,
+}
+
+/// Rows that share a pattern of times: row `r` of a unit is at the unit's time number `time_of_row[r]`.
+#[derive(Debug, Clone)]
+pub struct Group {
+    /// Which of the unit's times each row is at.
+    pub time_of_row: Vec<u32>,
+    /// Columns: input slot, function, whether its derivative is meant.
+    pub columns: Vec<(usize, Column, bool)>,
+    /// Index slot of the level, if asked for.
+    pub level: Option<usize>,
+    /// Index slots of the grid cell below and above, if asked for (continuous times).
+    pub cell: Option<(usize, usize)>,
+}
+
+/// The inputs of a built graph.
+#[derive(Debug, Clone, Default)]
+pub struct Wiring {
+    /// Row groups.
+    pub groups: Vec<Group>,
+    /// Global input slot of the table of time features.
+    pub features: Option<usize>,
+    /// Global input slot of the derivatives of that table.
+    pub feature_rates: Option<usize>,
+    /// Global input slot of the frequencies (continuous times).
+    pub frequencies: Option<usize>,
+    /// Global input slot of the data's mean.
+    pub mean: Option<usize>,
+}
+
+/// A leaf through which an energy depends on time, and its derivative's node is made when asked for.
+#[derive(Debug, Clone, Copy)]
+enum TimeLeaf {
+    Column(Column),
+    /// A looked-up row of `features W_t + b_0`; the node of `W_t`.
+    Table(Node),
+}
+
+/// Rows at which an energy is asked for.
+#[derive(Debug, Clone)]
+pub struct Points {
+    /// The points, `Unit(m) x d`.
+    pub points: Node,
+    /// Which point each row looks at; `None`: row `r` looks at point `r`.
+    pub pattern: Option<Vec<u32>>,
+    /// Row group that holds the rows' times.
+    pub group: usize,
+}
+
+/// An energy at some rows, with what its derivatives need.
+#[derive(Debug, Clone)]
+pub struct EnergyNodes {
+    /// `U`, a column.
+    pub energy: Node,
+    points: Points,
+    leaves: Vec<(Node, TimeLeaf)>,
+}
+
+/// See the module's text.
+pub struct Builder<'a> {
+    /// The graph under construction.
+    pub graph: Graph,
+    /// What to fill.
+    pub wiring: Wiring,
+    /// The model.
+    pub spec: &'a ModelSpec,
+    /// Its parameters.
+    pub layout: Layout,
+    mode: TimeMode,
+}
+
+impl<'a> Builder<'a> {
+    /// An empty graph for this model.
+    pub fn new(spec: &'a ModelSpec, mode: TimeMode) -> Builder<'a> {
+        Builder { graph: Graph::new(), wiring: Wiring::default(), layout: spec.layout(), spec, mode }
+    }
+
+    /// Declares rows with these times.
+    pub fn group(&mut self, time_of_row: Vec<u32>) -> usize {
+        self.wiring.groups.push(Group { time_of_row, columns: Vec::new(), level: None, cell: None });
+        self.wiring.groups.len() - 1
+    }
+
+    /// A function of the rows' times.
+    pub fn column(&mut self, group: usize, column: Column) -> Node {
+        self.column_or_rate(group, column, false)
+    }
+
+    fn column_or_rate(&mut self, group: usize, column: Column, rate: bool) -> Node {
+        let g = &mut self.wiring.groups[group];
+        if let Some(&(slot, ..)) = g.columns.iter().find(|c| c.1 == column && c.2 == rate) {
+            return self.graph.input_node(slot);
+        }
+        let (node, slot) = self.graph.input(Rows::Unit(g.time_of_row.len()), 1);
+        g.columns.push((slot, column, rate));
+        node
+    }
+
+    fn level(&mut self, group: usize) -> usize {
+        let g = &mut self.wiring.groups[group];
+        *g.level.get_or_insert_with(|| self.graph.index(g.time_of_row.len()))
+    }
+
+    fn cell(&mut self, group: usize) -> (usize, usize) {
+        let g = &mut self.wiring.groups[group];
+        let rows = g.time_of_row.len();
+        *g.cell.get_or_insert_with(|| (self.graph.index(rows), self.graph.index(rows)))
+    }
+
+    fn table_input(&mut self, rates: bool, levels: usize) -> Node {
+        let slot = if rates { &mut self.wiring.feature_rates } else { &mut self.wiring.features };
+        let graph = &mut self.graph;
+        let slot = *slot.get_or_insert_with(|| graph.input(Rows::Global(levels), self.spec.features).1);
+        self.graph.input_node(slot)
+    }
+
+    /// `phi(t) W_t + b_0` for the rows of a group.
+    fn time_branch(&mut self, group: usize, wt: Node, b0: Node, leaves: &mut Vec<(Node, TimeLeaf)>) -> Node {
+        match self.mode {
+            TimeMode::Levels(levels) => {
+                let features = self.table_input(false, levels);
+                let table = self.graph.matmul(features, wt, false);
+                let table = self.graph.bias(table, b0);
+                let slot = self.level(group);
+                let rows = self.graph.lookup(table, slot);
+                leaves.push((rows, TimeLeaf::Table(wt)));
+                rows
+            }
+            TimeMode::Continuous => {
+                let tau = self.column(group, Column::Coordinate);
+                leaves.push((tau, TimeLeaf::Column(Column::Coordinate)));
+                let half = self.spec.features / 2;
+                let g = &mut self.graph;
+                let slot = *self.wiring.frequencies.get_or_insert_with(|| g.input(Rows::Global(1), half).1);
+                let frequencies = g.input_node(slot);
+                let phase = g.matmul(tau, frequencies, false);
+                let (sin, cos) = (g.unary(Function::Sin, phase), g.unary(Function::Cos, phase));
+                let features = g.concat(sin, cos);
+                let rows = g.matmul(features, wt, false);
+                g.bias(rows, b0)
+            }
+        }
+    }
+
+    /// `U(t, y)` at the rows of `points`.
+    pub fn energy(&mut self, points: &Points) -> EnergyNodes {
+        let mut leaves = Vec::new();
+        let x = self.network_input(points, &mut leaves);
+        let scalar = self.scalar(points.group, &x, &mut leaves);
+        let energy = match (self.spec.process.is_interpolant(), self.spec.form) {
+            (false, _) => self.preconditioned(points.group, &x, scalar, &mut leaves),
+            (true, Form::SquaredNorm) => self.graph.scale(scalar, -1.0),
+            (true, Form::ResidualSquaredNorm) => {
+                let square = x.squared_norm(&mut self.graph);
+                let half = self.graph.scale(square, 0.5);
+                self.graph.sub(half, scalar)
+            }
+            (true, _) => scalar,
+        };
+        EnergyNodes { energy, points: points.clone(), leaves }
+    }
+
+    /// `x`: the points themselves for an interpolant, centred and scaled for a diffusion.
+    fn network_input(&mut self, points: &Points, leaves: &mut Vec<(Node, TimeLeaf)>) -> ScaledRows {
+        let mut x = ScaledRows { points: points.points, pattern: points.pattern.clone(), scale: None, mean: None };
+        if !self.spec.process.is_interpolant() {
+            let scale = self.column(points.group, Column::InverseInputScale);
+            leaves.push((scale, TimeLeaf::Column(Column::InverseInputScale)));
+            x.scale = Some(scale);
+            if self.spec.mean.iter().any(|&m| m != 0.0) {
+                let graph = &mut self.graph;
+                let slot = *self.wiring.mean.get_or_insert_with(|| graph.input(Rows::Global(1), self.spec.dim).1);
+                let mean = self.graph.input_node(slot);
+                let column = self.column(points.group, Column::Scale);
+                leaves.push((column, TimeLeaf::Column(Column::Scale)));
+                x.mean = Some((mean, column));
+            }
+        }
+        x
+    }
+
+    /// The network's scalar `s(t, x)`.
+    fn scalar(&mut self, group: usize, x: &ScaledRows, leaves: &mut Vec<(Node, TimeLeaf)>) -> Node {
+        let spec = self.spec;
+        let mut sum: Option<Node> = None;
+        let mut terms = Vec::new();
+        if let Some(mlp) = spec.vector_network() {
+            let hidden = self.hidden(&mlp, group, x, leaves);
+            let (g, layout) = (&mut self.graph, &self.layout);
+            if matches!(spec.form, Form::SquaredNorm | Form::ResidualSquaredNorm) {
+                let v = mlp.output(g, layout, hidden);
+                let square = g.row_dot(v, v);
+                terms.push(g.scale(square, -0.5));
+            }
+            if spec.form != Form::SquaredNorm {
+                terms.push(mlp.inner_product(g, layout, x, hidden));
+            }
+        }
+        if let Some(mlp) = spec.scalar_network() {
+            let hidden = self.hidden(&mlp, group, x, leaves);
+            terms.push(mlp.output(&mut self.graph, &self.layout, hidden));
+        }
+        if let Some(pairs) = spec.pair_network() {
+            let layout = self.layout.clone();
+            let mut graph = std::mem::take(&mut self.graph);
+            let node = pairs.scalar(&mut graph, &layout, x, &mut |g, wt, b0| self.with_graph(g, |b| b.time_branch(group, wt, b0, leaves)));
+            self.graph = graph;
+            terms.push(node);
+        }
+        for term in terms {
+            sum = Some(match sum {
+                Some(sum) => self.graph.add(sum, term),
+                None => term,
+            });
+        }
+        match sum {
+            Some(sum) => sum,
+            None => unreachable!("every form has a network"),
+        }
+    }
+
+    fn hidden(&mut self, mlp: &crate::network::Mlp, group: usize, x: &ScaledRows, leaves: &mut Vec<(Node, TimeLeaf)>) -> Node {
+        let layout = self.layout.clone();
+        let mut graph = std::mem::take(&mut self.graph);
+        let node = mlp.hidden(&mut graph, &layout, x, &mut |g, wt, b0| self.with_graph(g, |b| b.time_branch(group, wt, b0, leaves)));
+        self.graph = graph;
+        node
+    }
+
+    /// Lends the graph back to the builder while a network is being built.
+    fn with_graph(&mut self, graph: &mut Graph, f: impl FnOnce(&mut Self) -> Node) -> Node {
+        std::mem::swap(&mut self.graph, graph);
+        let node = f(self);
+        std::mem::swap(&mut self.graph, graph);
+        node
+    }
+
+    /// `|x|^2 / 2 + d/2 log(2 pi a^2) - (sd / sigma) s`.
+    fn preconditioned(&mut self, group: usize, x: &ScaledRows, scalar: Node, leaves: &mut Vec<(Node, TimeLeaf)>) -> Node {
+        let square = x.squared_norm(&mut self.graph);
+        let gaussian = self.graph.scale(square, 0.5);
+        let normaliser = self.column(group, Column::LogNormaliser);
+        let coupling = self.column(group, Column::Coupling);
+        leaves.push((normaliser, TimeLeaf::Column(Column::LogNormaliser)));
+        leaves.push((coupling, TimeLeaf::Column(Column::Coupling)));
+        let g = &mut self.graph;
+        let gaussian = g.add(gaussian, normaliser);
+        let correction = g.mul(scalar, coupling);
+        g.sub(gaussian, correction)
+    }
+
+    /// `F(t)` at the rows of a group: a column.
+    pub fn free_energy(&mut self, group: usize) -> Node {
+        let table = self.layout.node(&mut self.graph, "free_energy");
+        match self.mode {
+            TimeMode::Levels(levels) => {
+                assert_eq!(levels, self.spec.grid.levels(), "F has one number per level of the grid");
+                let slot = self.level(group);
+                self.graph.lookup(table, slot)
+            }
+            TimeMode::Continuous => {
+                let (low, high) = self.cell(group);
+                let weight = self.column(group, Column::CellWeight);
+                let g = &mut self.graph;
+                let (low, high) = (g.lookup(table, low), g.lookup(table, high));
+                let rise = g.sub(high, low);
+                let part = g.mul(rise, weight);
+                g.add(low, part)
+            }
+        }
+    }
+
+    /// `log p = -U + F`: a column.
+    pub fn log_density(&mut self, nodes: &EnergyNodes) -> Node {
+        let free_energy = self.free_energy(nodes.points.group);
+        self.graph.sub(free_energy, nodes.energy)
+    }
+
+    /// `-grad_y U`, one row per row of the points (not of the pattern).
+    pub fn score(&mut self, nodes: &EnergyNodes) -> Node {
+        let gradient = self.graph.grad_of_sum(nodes.energy, &[nodes.points.points])[0];
+        self.graph.scale(gradient, -1.0)
+    }
+
+    /// `dU/dt`: a column. Chain rule over the leaves through which time enters.
+    pub fn energy_rate(&mut self, nodes: &EnergyNodes) -> Node {
+        let leaves: Vec<Node> = nodes.leaves.iter().map(|l| l.0).collect();
+        let gradients = self.graph.grad_of_sum(nodes.energy, &leaves);
+        let group = nodes.points.group;
+        let mut rate = self.graph.constant(0.0, self.graph.shape(nodes.energy));
+        for (gradient, (_, leaf)) in gradients.into_iter().zip(&nodes.leaves) {
+            let slope = match *leaf {
+                TimeLeaf::Column(column) => self.column_or_rate(group, column, true),
+                TimeLeaf::Table(wt) => {
+                    let TimeMode::Levels(levels) = self.mode else { unreachable!("tables belong to levels") };
+                    let rates = self.table_input(true, levels);
+                    let table = self.graph.matmul(rates, wt, false);
+                    let slot = self.level(group);
+                    self.graph.lookup(table, slot)
+                }
+            };
+            let term = self.graph.row_dot(gradient, slope);
+            rate = self.graph.add(rate, term);
+        }
+        rate
+    }
+
+    /// All parameters, in the layout's order.
+    pub fn parameters(&mut self) -> Vec<Node> {
+        let entries = self.layout.entries().to_vec();
+        entries.iter().map(|e| self.graph.param(e.offset, e.rows, e.cols)).collect()
+    }
+}
+

@@ -1,0 +1,233 @@
+//! A learned energy at work: parameters and programs that evaluate U, its score and its time derivative in batches.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::builder::{Builder, Points, TimeMode, Wiring};
+use super::schedule::Schedule;
+use super::spec::ModelSpec;
+use super::Energy;
+use crate::network::{Isa, Pool, Program, Real, Rows};
+use crate::{Error, Result};
+
+/// Times of one pass of [`Energy::log_density_grid`].
+const GRID_BLOCK: usize = 32;
+
+/// What a program computes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum What {
+    Energy,
+    EnergyAndScore,
+    Rate,
+}
+
+/// How a program's rows know their time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum When {
+    /// All rows at one time.
+    Once,
+    /// Each row at its own.
+    PerRow,
+    /// Each point at all of a block of times.
+    Block,
+}
+
+struct Evaluation<T> {
+    program: Program<T>,
+    wiring: Wiring,
+    schedule: Schedule<T>,
+    points: usize,
+}
+
+/// A model with its parameters.
+pub struct LearnedEnergy<T: Real = f32> {
+    spec: ModelSpec,
+    params: Vec<T>,
+    free_energy: Vec<f64>,
+    pool: Arc<Pool>,
+    isa: Isa,
+    programs: Mutex<Vec<((What, When), Evaluation<T>)>>,
+}
+
+impl<T: Real> LearnedEnergy<T> {
+    /// A model from its definition and parameters.
+    pub fn new(spec: ModelSpec, params: Vec<T>, pool: Arc<Pool>, isa: Isa) -> Result<LearnedEnergy<T>> {
+        spec.validate()?;
+        let layout = spec.layout();
+        if params.len() != layout.len() {
+            return Err(Error::Shape {
+                what: "the parameter vector".into(),
+                found: params.len().to_string(),
+                expected: format!("{}, as the model's definition says", layout.len()),
+            });
+        }
+        let start = params.len() - spec.grid.levels();
+        let free_energy = params[start..].iter().map(|x| x.to_f64()).collect();
+        Ok(LearnedEnergy { spec, params, free_energy, pool, isa, programs: Mutex::new(Vec::new()) })
+    }
+
+    /// The model's definition.
+    pub fn spec(&self) -> &ModelSpec {
+        &self.spec
+    }
+
+    /// The parameters, in the layout's order.
+    pub fn params(&self) -> &[T] {
+        &self.params
+    }
+
+    fn build(&self, what: What, when: When) -> Evaluation<T> {
+        let (mode, times) = match when {
+            When::Once => (TimeMode::Levels(1), vec![0]),
+            When::PerRow => (TimeMode::Continuous, vec![0]),
+            When::Block => (TimeMode::Levels(GRID_BLOCK), (0..GRID_BLOCK as u32).collect()),
+        };
+        let mut builder = Builder::new(&self.spec, mode);
+        let (points, slot) = builder.graph.input(Rows::Unit(1), self.spec.dim);
+        let pattern = (times.len() > 1).then(|| vec![0; times.len()]);
+        let group = builder.group(times);
+        let nodes = builder.energy(&Points { points, pattern, group });
+        let outputs = match what {
+            What::Energy => vec![nodes.energy],
+            What::EnergyAndScore => vec![nodes.energy, builder.score(&nodes)],
+            What::Rate => vec![builder.energy_rate(&nodes)],
+        };
+        let mut program = Program::new(&builder.graph, &outputs, self.pool.clone(), self.isa);
+        let wiring = builder.wiring;
+        let levels = if let TimeMode::Levels(n) = mode { n } else { 0 };
+        // Any valid times will do until the first call sets its own.
+        let schedule = Schedule::new(&self.spec, &wiring, &vec![self.spec.grid.t_max(); levels]);
+        schedule.set_globals(&self.spec, &wiring, &mut program);
+        Evaluation { program, wiring, schedule, points: slot }
+    }
+
+    /// Runs one program over all points; `outs[k]` takes output `k`, `width[k]` numbers a point.
+    fn run<P: Real, const K: usize>(
+        &self,
+        what: What,
+        when: When,
+        times: &[f64],
+        points: &[P],
+        outs: [(&mut [P], usize); K],
+    ) {
+        let d = self.spec.dim;
+        let n = points.len() / d;
+        let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = match programs.iter().position(|p| p.0 == (what, when)) {
+            Some(at) => at,
+            None => {
+                programs.push(((what, when), self.build(what, when)));
+                programs.len() - 1
+            }
+        };
+        let Evaluation { program, wiring, schedule, points: slot } = &mut programs[at].1;
+        if when != When::PerRow && schedule.times() != times {
+            schedule.tabulate(&self.spec, wiring, times);
+            schedule.set_globals(&self.spec, wiring, program);
+        }
+        let levels: Vec<u32> = (0..times.len() as u32).collect();
+        let chunks: Vec<_> = (0..program.chunk_count(n)).map(|c| program.chunk(n, c)).collect();
+        let mut parts: Vec<Mutex<[(&mut [P], usize); K]>> = Vec::new();
+        let mut rest = outs;
+        for chunk in &chunks {
+            let part = rest.each_mut().map(|(out, width)| {
+                let (head, tail) = std::mem::take(out).split_at_mut(chunk.len() * *width);
+                *out = tail;
+                (head, *width)
+            });
+            parts.push(Mutex::new(part));
+        }
+        let (wiring, schedule, slot) = (&*wiring, &*schedule, *slot);
+        program.run(
+            &self.params,
+            n,
+            &|units, inputs| {
+                let source = &points[units.start * d..units.end * d];
+                for (x, &p) in inputs.numbers(slot).iter_mut().zip(source) {
+                    *x = T::from_f64(p.to_f64());
+                }
+                for (k, unit) in units.enumerate() {
+                    match when {
+                        When::PerRow => schedule.fill_times(&self.spec, wiring, inputs, k, &times[unit..=unit]),
+                        _ => schedule.fill_levels(wiring, inputs, k, &levels),
+                    }
+                }
+            },
+            &|chunk, units, outputs| {
+                let mut part = parts[chunk].lock().unwrap_or_else(PoisonError::into_inner);
+                let first = units.start - chunks[chunk].start;
+                for (k, (out, width)) in part.iter_mut().enumerate() {
+                    let values = outputs.numbers(k);
+                    for (out, value) in out[first * *width..][..values.len()].iter_mut().zip(values) {
+                        *out = P::from_f64(value.to_f64());
+                    }
+                }
+            },
+        );
+    }
+
+    fn when(times: &[f64]) -> When {
+        if times.len() == 1 { When::Once } else { When::PerRow }
+    }
+
+    /// Energy and score in the caller's own number type: for f32 points of an f32 model nothing is converted.
+    pub fn evaluate<P: Real>(&self, times: &[f64], points: &[P], energy: &mut [P], score: &mut [P]) {
+        let outs = [(energy, 1), (score, self.spec.dim)];
+        self.run(What::EnergyAndScore, Self::when(times), times, points, outs);
+    }
+}
+
+impl<T: Real> Energy for LearnedEnergy<T> {
+    fn dim(&self) -> usize {
+        self.spec.dim
+    }
+
+    /// Linear between the levels of the grid, constant beyond its ends.
+    fn free_energy(&self, time: f64) -> f64 {
+        let (k, w) = self.spec.grid.locate(time);
+        let high = (k + 1).min(self.free_energy.len() - 1);
+        self.free_energy[k] + w * (self.free_energy[high] - self.free_energy[k])
+    }
+
+    fn energy(&self, times: &[f64], points: &[f64], out: &mut [f64]) {
+        self.run(What::Energy, Self::when(times), times, points, [(out, 1)]);
+    }
+
+    fn score(&self, times: &[f64], points: &[f64], out: &mut [f64]) {
+        let mut energy = vec![0.0; points.len() / self.spec.dim];
+        self.evaluate(times, points, &mut energy, out);
+    }
+
+    fn energy_and_score(&self, times: &[f64], points: &[f64], energy: &mut [f64], score: &mut [f64]) {
+        self.evaluate(times, points, energy, score);
+    }
+
+    fn time_score(&self, times: &[f64], points: &[f64], out: &mut [f64]) {
+        self.run(What::Rate, Self::when(times), times, points, [(&mut *out, 1)]);
+        for (i, out) in out.iter_mut().enumerate() {
+            let time = if times.len() == 1 { times[0] } else { times[i] };
+            let (k, _) = self.spec.grid.locate(time);
+            let grid = self.spec.grid.times();
+            let high = (k + 1).min(grid.len() - 1);
+            let slope =
+                if high > k { (self.free_energy[high] - self.free_energy[k]) / (grid[high] - grid[k]) } else { 0.0 };
+            *out = slope - *out;
+        }
+    }
+
+    fn log_density_grid(&self, times: &[f64], points: &[f64], out: &mut [f64]) {
+        let n = points.len() / self.spec.dim;
+        let mut block = vec![0.0; n * GRID_BLOCK];
+        for (b, chunk) in times.chunks(GRID_BLOCK).enumerate() {
+            // A short last block repeats its last time.
+            let mut padded = chunk.to_vec();
+            padded.resize(GRID_BLOCK, chunk[chunk.len() - 1]);
+            self.run(What::Energy, When::Block, &padded, points, [(&mut block, GRID_BLOCK)]);
+            let free: Vec<f64> = chunk.iter().map(|&t| self.free_energy(t)).collect();
+            for (out, block) in out.chunks_exact_mut(times.len()).zip(block.chunks_exact(GRID_BLOCK)) {
+                for (j, free) in free.iter().enumerate() {
+                    out[b * GRID_BLOCK + j] = free - block[j];
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! The schedule: fills the time inputs of a built graph, from tables when times are levels of a grid.
+
+use super::builder::{Group, Wiring};
+use super::column::{Column, Coordinate, features, frequency};
+use super::spec::ModelSpec;
+use crate::network::{Inputs, Program, Real};
+
+/// Values of the columns of a wiring, tabulated at a list of times.
+#[derive(Debug, Clone)]
+pub struct Schedule<T> {
+    coordinate: Coordinate,
+    /// For each group and column, the value at each tabulated time.
+    tables: Vec<Vec<Vec<T>>>,
+    times: Vec<f64>,
+}
+
+impl<T: Real> Schedule<T> {
+    /// Tables for `times` (none are needed for continuous times).
+    pub fn new(spec: &ModelSpec, wiring: &Wiring, times: &[f64]) -> Schedule<T> {
+        let mut schedule = Schedule { coordinate: Coordinate::new(spec), tables: Vec::new(), times: Vec::new() };
+        schedule.tabulate(spec, wiring, times);
+        schedule
+    }
+
+    /// Replaces the tabulated times.
+    pub fn tabulate(&mut self, spec: &ModelSpec, wiring: &Wiring, times: &[f64]) {
+        let value = |c: &(usize, Column, bool), t: f64| T::from_f64(self.value(spec, c.1, c.2, t));
+        let table = |c: &(usize, Column, bool)| times.iter().map(|&t| value(c, t)).collect();
+        self.tables = wiring.groups.iter().map(|g| g.columns.iter().map(table).collect()).collect();
+        self.times = times.to_vec();
+    }
+
+    /// The tabulated times.
+    pub fn times(&self) -> &[f64] {
+        &self.times
+    }
+
+    fn value(&self, spec: &ModelSpec, column: Column, rate: bool, time: f64) -> f64 {
+        if rate { column.rate(spec, &self.coordinate, time) } else { column.value(spec, &self.coordinate, time) }
+    }
+
+    /// Sets the global inputs: mean, frequencies, time features at the tabulated times.
+    pub fn set_globals(&self, spec: &ModelSpec, wiring: &Wiring, program: &mut Program<T>) {
+        let numbers = |x: &[f64]| x.iter().map(|&x| T::from_f64(x)).collect::<Vec<T>>();
+        if let Some(slot) = wiring.mean {
+            program.set_global(slot, &numbers(&spec.mean));
+        }
+        if let Some(slot) = wiring.frequencies {
+            let half = spec.features / 2;
+            program.set_global(slot, &numbers(&(0..half).map(|k| frequency(k, half)).collect::<Vec<_>>()));
+        }
+        let f = spec.features;
+        let (mut table, mut rates) = (vec![0.0; f * self.times.len()], vec![0.0; f * self.times.len()]);
+        for ((values, rates), &time) in table.chunks_mut(f).zip(rates.chunks_mut(f)).zip(&self.times) {
+            features(spec, &self.coordinate, time, values, rates);
+        }
+        for (slot, table) in [(wiring.features, table), (wiring.feature_rates, rates)] {
+            if let Some(slot) = slot {
+                program.set_global(slot, &numbers(&table));
+            }
+        }
+    }
+
+    /// Fills the time inputs of one unit of a tile; its times are these tabulated ones.
+    pub fn fill_levels(&self, wiring: &Wiring, inputs: &mut Inputs<'_, T>, unit: usize, levels: &[u32]) {
+        for (group, tables) in wiring.groups.iter().zip(&self.tables) {
+            for (&(slot, ..), table) in group.columns.iter().zip(tables) {
+                spread(group, inputs.numbers(slot), unit, levels, |k| table[k as usize]);
+            }
+            if let Some(slot) = group.level {
+                spread(group, inputs.index(slot), unit, levels, |k| k);
+            }
+        }
+    }
+
+    /// Fills the time inputs of one unit of a tile; its times are these.
+    pub fn fill_times(&self, spec: &ModelSpec, wiring: &Wiring, inputs: &mut Inputs<'_, T>, unit: usize, times: &[f64]) {
+        for group in &wiring.groups {
+            for &(slot, column, rate) in &group.columns {
+                let value = |t| T::from_f64(self.value(spec, column, rate, t));
+                spread(group, inputs.numbers(slot), unit, times, value);
+            }
+            if let Some((low, high)) = group.cell {
+                let cell = |t| spec.grid.locate(t).0 as u32;
+                spread(group, inputs.index(low), unit, times, cell);
+                let last = spec.grid.levels() as u32 - 1;
+                spread(group, inputs.index(high), unit, times, |t| (cell(t) + 1).min(last));
+            }
+        }
+    }
+}
+
+/// `out[unit, r] = f(of[time_of_row[r]])`.
+fn spread<A: Copy, B>(group: &Group, out: &mut [B], unit: usize, of: &[A], f: impl Fn(A) -> B) {
+    let rows = group.time_of_row.len();
+    for (out, &k) in out[unit * rows..][..rows].iter_mut().zip(&group.time_of_row) {
+        *out = f(of[k as usize]);
+    }
+}

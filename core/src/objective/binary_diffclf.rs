@@ -1,0 +1,31 @@
+//! Binary DiffCLF: the mean over a row's two samples of `softplus(-(l_own - l_other))`, `l = -U + F`. Equal to DiffCLF with
+//! N = 2 to rounding.
+
+use super::{Objective, Scene};
+use crate::network::{Function, Node};
+
+/// See the module's text.
+pub struct BinaryDiffclf;
+
+impl Objective for BinaryDiffclf {
+    fn name(&self) -> &'static str {
+        "binary-diffclf"
+    }
+
+    fn least_levels(&self) -> usize {
+        2
+    }
+
+    fn most_levels(&self) -> usize {
+        2
+    }
+
+    fn loss(&self, scene: &mut Scene<'_>) -> Node {
+        let own = scene.own_log_density();
+        let other = scene.other_log_densities();
+        let g = scene.graph();
+        let margin = g.sub(other, own);
+        let loss = g.unary(Function::Softplus, margin);
+        scene.mean_over_levels(loss)
+    }
+}
