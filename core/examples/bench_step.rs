@@ -12,7 +12,9 @@ use diffclf::objective::parse_terms;
 use diffclf::process::{Process, TimeSampler};
 use diffclf::rng::{Purpose, Stream};
 use diffclf::system::System;
-use diffclf::train::{Adam, Endpoints, InMemory, Losses, Shuffled, Source, Standardisation, Step, StepPlan, clip};
+use diffclf::train::{
+    Adam, Endpoints, InMemory, Losses, Shuffled, Source, Standardisation, Step, StepPlan, clip,
+};
 
 /// What is timed.
 #[derive(Clone)]
@@ -30,19 +32,39 @@ impl Case {
         let dim: usize = dim.parse().ok()?;
         let (objective, levels) = match kind {
             "dsm" => ("dsm", 1),
-            _ => (&kind[..kind.len() - 1], kind[kind.len() - 1..].parse().ok()?),
+            _ => (
+                &kind[..kind.len() - 1],
+                kind[kind.len() - 1..].parse().ok()?,
+            ),
         };
         Some(match objective {
             "si" => {
                 let mut spec = ModelSpec::new(dim, Process::by_name("linear").ok()?);
-                spec.network = NetworkSpec::Mlp { width: 64, depth: 4 };
+                spec.network = NetworkSpec::Mlp {
+                    width: 64,
+                    depth: 4,
+                };
                 spec.form = Form::InnerProductPlusScalar;
-                Case { spec, terms: "dsm+diffclf", levels, batch: 1024 }
+                Case {
+                    spec,
+                    terms: "dsm+diffclf",
+                    levels,
+                    batch: 1024,
+                }
             }
             "dsm" | "clf" => {
                 let spec = ModelSpec::new(dim, Process::by_name("vp").ok()?);
-                let terms = if objective == "dsm" { "dsm" } else { "dsm+diffclf" };
-                Case { spec, terms, levels, batch: 2048 }
+                let terms = if objective == "dsm" {
+                    "dsm"
+                } else {
+                    "dsm+diffclf"
+                };
+                Case {
+                    spec,
+                    terms,
+                    levels,
+                    batch: 2048,
+                }
             }
             _ => return None,
         })
@@ -82,7 +104,14 @@ fn time_step(case: &Case, pool: Arc<Pool>, isa: Isa, seconds: f64) -> Result<(f6
     let identity = Standardisation::identity(case.spec.dim);
     let (start, _) = Shuffled::split(&start_table, &identity, case.batch, 7, 0);
     let (end, _) = Shuffled::split(&end_table, &identity, case.batch, 8, 0);
-    let from = Endpoints { start: &start, end: case.spec.process.is_interpolant().then_some(&end as &dyn Source) };
+    let from = Endpoints {
+        start: &start,
+        end: case
+            .spec
+            .process
+            .is_interpolant()
+            .then_some(&end as &dyn Source),
+    };
     let mut params = case.params();
     let (mut m, mut v) = (vec![0f32; params.len()], vec![0f32; params.len()]);
     let (mut gradient, mut losses) = (vec![0f32; params.len()], Losses::default());
@@ -123,7 +152,9 @@ fn time_evaluation(dim: usize, pool: Arc<Pool>, isa: Isa, seconds: f64) -> Resul
 }
 
 fn evaluation(dim: usize, pool: Arc<Pool>, isa: Isa) -> Result<(LearnedEnergy<f32>, Vec<f32>)> {
-    let Some(case) = Case::by_name(&format!("dsm-d{dim}")) else { unreachable!("a case of that name exists") };
+    let Some(case) = Case::by_name(&format!("dsm-d{dim}")) else {
+        unreachable!("a case of that name exists")
+    };
     let params = case.params();
     let mut points = vec![0f32; 65_536 * dim];
     Stream::new(9, Purpose::Test, 0, 0).fill_normal(&mut points);
@@ -150,15 +181,28 @@ fn write(path: &Path, shape: &[usize], data: &[f32]) -> std::io::Result<()> {
 }
 
 /// Writes parameters, inputs and result of a case.
-fn dump(name: &str, folder: &Path, pool: Arc<Pool>, isa: Isa) -> std::result::Result<(), Box<dyn std::error::Error>> {
+fn dump(
+    name: &str,
+    folder: &Path,
+    pool: Arc<Pool>,
+    isa: Isa,
+) -> std::result::Result<(), Box<dyn std::error::Error>> {
     let evaluated: Option<usize> = name.strip_prefix("eval-d").and_then(|d| d.parse().ok());
     let base = evaluated.map_or(name.to_string(), |d| format!("dsm-d{d}"));
     let case = Case::by_name(&base).ok_or("unknown case")?;
     let params = case.params();
     for entry in case.spec.layout().entries() {
         let name = entry.name.strip_prefix("net.").unwrap_or(&entry.name);
-        let shape: &[usize] = if entry.rows == 1 || entry.cols == 1 { &[entry.rows * entry.cols] } else { &[entry.rows, entry.cols] };
-        write(&folder.join("params").join(format!("{name}.npy")), shape, &params[entry.range()])?;
+        let shape: &[usize] = if entry.rows == 1 || entry.cols == 1 {
+            &[entry.rows * entry.cols]
+        } else {
+            &[entry.rows, entry.cols]
+        };
+        write(
+            &folder.join("params").join(format!("{name}.npy")),
+            shape,
+            &params[entry.range()],
+        )?;
     }
     if let Some(d) = evaluated {
         let (model, points) = evaluation(d, pool, isa)?;
@@ -176,45 +220,102 @@ fn dump(name: &str, folder: &Path, pool: Arc<Pool>, isa: Isa) -> std::result::Re
     let identity = Standardisation::identity(d);
     let (start, _) = Shuffled::split(&start_table, &identity, b, 7, 0);
     let (end, _) = Shuffled::split(&end_table, &identity, b, 8, 0);
-    let from = Endpoints { start: &start, end: case.spec.process.is_interpolant().then_some(&end as &dyn Source) };
+    let from = Endpoints {
+        start: &start,
+        end: case
+            .spec
+            .process
+            .is_interpolant()
+            .then_some(&end as &dyn Source),
+    };
     let draws = step.draws(0, from);
     write(&folder.join("x0.npy"), &[b, d], &draws.start)?;
     if !draws.end.is_empty() {
         write(&folder.join("x1.npy"), &[b, d], &draws.end)?;
     }
     write(&folder.join("z.npy"), &[b, n, d], &draws.noise)?;
-    write(&folder.join("levels.npy"), &[b, n], &draws.levels.iter().map(|&l| l as f32).collect::<Vec<_>>())?;
+    write(
+        &folder.join("levels.npy"),
+        &[b, n],
+        &draws.levels.iter().map(|&l| l as f32).collect::<Vec<_>>(),
+    )?;
     let (mut losses, mut gradient) = (Losses::default(), vec![0f32; params.len()]);
     step.run(&params, 0, from, &mut losses, &mut gradient)?;
-    Ok(write(&folder.join("loss.npy"), &[1], &[losses.total as f32])?)
+    Ok(write(
+        &folder.join("loss.npy"),
+        &[1],
+        &[losses.total as f32],
+    )?)
 }
 
 fn scaling(pool: &Arc<Pool>, isa: Isa, seconds: f64) -> Result<()> {
-    let Some(base) = Case::by_name("clf2-d8") else { unreachable!("a case of that name exists") };
+    let Some(base) = Case::by_name("clf2-d8") else {
+        unreachable!("a case of that name exists")
+    };
     let mut cases = Vec::new();
     for batch in [256, 1024, 4096] {
-        cases.push(("batch", batch, Case { batch, ..base.clone() }));
+        cases.push((
+            "batch",
+            batch,
+            Case {
+                batch,
+                ..base.clone()
+            },
+        ));
     }
     for width in [32, 64, 128, 256] {
-        let spec = ModelSpec { network: NetworkSpec::Mlp { width, depth: 4 }, ..base.spec.clone() };
-        cases.push(("width", width, Case { spec, ..base.clone() }));
+        let spec = ModelSpec {
+            network: NetworkSpec::Mlp { width, depth: 4 },
+            ..base.spec.clone()
+        };
+        cases.push((
+            "width",
+            width,
+            Case {
+                spec,
+                ..base.clone()
+            },
+        ));
     }
     for levels in [2, 4, 8, 16] {
-        cases.push(("levels", levels, Case { levels, batch: 512, ..base.clone() }));
+        cases.push((
+            "levels",
+            levels,
+            Case {
+                levels,
+                batch: 512,
+                ..base.clone()
+            },
+        ));
     }
     for dim in [2, 8, 32, 128] {
-        cases.push(("dim", dim, Case { spec: ModelSpec::new(dim, base.spec.process.clone()), ..base.clone() }));
+        cases.push((
+            "dim",
+            dim,
+            Case {
+                spec: ModelSpec::new(dim, base.spec.process.clone()),
+                ..base.clone()
+            },
+        ));
     }
     for (axis, value, case) in cases {
         let (ms, flops) = time_step(&case, pool.clone(), isa, seconds)?;
-        println!("{{\"axis\":\"{axis}\",\"value\":{value},\"ms\":{ms:.4},\"gflops\":{:.1}}}", flops / ms / 1e6);
+        println!(
+            "{{\"axis\":\"{axis}\",\"value\":{value},\"ms\":{ms:.4},\"gflops\":{:.1}}}",
+            flops / ms / 1e6
+        );
     }
     Ok(())
 }
 
 fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let args: Vec<String> = std::env::args().collect();
-    let value = |flag: &str| args.iter().position(|a| a == flag).and_then(|i| args.get(i + 1)).cloned();
+    let value = |flag: &str| {
+        args.iter()
+            .position(|a| a == flag)
+            .and_then(|i| args.get(i + 1))
+            .cloned()
+    };
     let seconds: f64 = value("--seconds").map_or(Ok(2.0), |s| s.parse())?;
     let threads: usize = value("--threads").map_or(Ok(2), |s| s.parse())?;
     let isa = value("--isa").map_or(Ok(Isa::detect()), |name| Isa::by_name(&name))?;
@@ -235,12 +336,16 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
         println!("{{\"case\":\"{name}\",\"ms\":{ms:.4}}}");
         return Ok(());
     }
-    let case = Case::by_name(&name).ok_or("unknown case; one of dsm-dD, clfN-dD, siN-dD, eval-dD")?;
+    let case =
+        Case::by_name(&name).ok_or("unknown case; one of dsm-dD, clfN-dD, siN-dD, eval-dD")?;
     if args.iter().any(|a| a == "--plan") {
         print!("{}", case.step(pool, isa)?.program().plan());
         return Ok(());
     }
     let (ms, flops) = time_step(&case, pool, isa, seconds)?;
-    println!("{{\"case\":\"{name}\",\"ms\":{ms:.4},\"gflops\":{:.1}}}", flops / ms / 1e6);
+    println!(
+        "{{\"case\":\"{name}\",\"ms\":{ms:.4},\"gflops\":{:.1}}}",
+        flops / ms / 1e6
+    );
     Ok(())
 }

@@ -86,12 +86,23 @@ pub struct Builder<'a> {
 impl<'a> Builder<'a> {
     /// An empty graph for this model.
     pub fn new(spec: &'a ModelSpec, mode: TimeMode) -> Builder<'a> {
-        Builder { graph: Graph::new(), wiring: Wiring::default(), layout: spec.layout(), spec, mode }
+        Builder {
+            graph: Graph::new(),
+            wiring: Wiring::default(),
+            layout: spec.layout(),
+            spec,
+            mode,
+        }
     }
 
     /// Declares rows with these times.
     pub fn group(&mut self, time_of_row: Vec<u32>) -> usize {
-        self.wiring.groups.push(Group { time_of_row, columns: Vec::new(), level: None, cell: None });
+        self.wiring.groups.push(Group {
+            time_of_row,
+            columns: Vec::new(),
+            level: None,
+            cell: None,
+        });
         self.wiring.groups.len() - 1
     }
 
@@ -112,24 +123,37 @@ impl<'a> Builder<'a> {
 
     fn level(&mut self, group: usize) -> usize {
         let g = &mut self.wiring.groups[group];
-        *g.level.get_or_insert_with(|| self.graph.index(g.time_of_row.len()))
+        *g.level
+            .get_or_insert_with(|| self.graph.index(g.time_of_row.len()))
     }
 
     fn cell(&mut self, group: usize) -> (usize, usize) {
         let g = &mut self.wiring.groups[group];
         let rows = g.time_of_row.len();
-        *g.cell.get_or_insert_with(|| (self.graph.index(rows), self.graph.index(rows)))
+        *g.cell
+            .get_or_insert_with(|| (self.graph.index(rows), self.graph.index(rows)))
     }
 
     fn table_input(&mut self, rates: bool, levels: usize) -> Node {
-        let slot = if rates { &mut self.wiring.feature_rates } else { &mut self.wiring.features };
+        let slot = if rates {
+            &mut self.wiring.feature_rates
+        } else {
+            &mut self.wiring.features
+        };
         let graph = &mut self.graph;
-        let slot = *slot.get_or_insert_with(|| graph.input(Rows::Global(levels), self.spec.features).1);
+        let slot =
+            *slot.get_or_insert_with(|| graph.input(Rows::Global(levels), self.spec.features).1);
         self.graph.input_node(slot)
     }
 
     /// `phi(t) W_t + b_0` for the rows of a group.
-    fn time_branch(&mut self, group: usize, wt: Node, b0: Node, leaves: &mut Vec<(Node, TimeLeaf)>) -> Node {
+    fn time_branch(
+        &mut self,
+        group: usize,
+        wt: Node,
+        b0: Node,
+        leaves: &mut Vec<(Node, TimeLeaf)>,
+    ) -> Node {
         match self.mode {
             TimeMode::Levels(levels) => {
                 let features = self.table_input(false, levels);
@@ -145,7 +169,10 @@ impl<'a> Builder<'a> {
                 leaves.push((tau, TimeLeaf::Column(Column::Coordinate)));
                 let half = self.spec.features / 2;
                 let g = &mut self.graph;
-                let slot = *self.wiring.frequencies.get_or_insert_with(|| g.input(Rows::Global(1), half).1);
+                let slot = *self
+                    .wiring
+                    .frequencies
+                    .get_or_insert_with(|| g.input(Rows::Global(1), half).1);
                 let frequencies = g.input_node(slot);
                 let phase = g.matmul(tau, frequencies, false);
                 let (sin, cos) = (g.unary(Function::Sin, phase), g.unary(Function::Cos, phase));
@@ -171,19 +198,31 @@ impl<'a> Builder<'a> {
             }
             (true, _) => scalar,
         };
-        EnergyNodes { energy, points: points.clone(), leaves }
+        EnergyNodes {
+            energy,
+            points: points.clone(),
+            leaves,
+        }
     }
 
     /// `x`: the points themselves for an interpolant, centred and scaled for a diffusion.
     fn network_input(&mut self, points: &Points, leaves: &mut Vec<(Node, TimeLeaf)>) -> ScaledRows {
-        let mut x = ScaledRows { points: points.points, pattern: points.pattern.clone(), scale: None, mean: None };
+        let mut x = ScaledRows {
+            points: points.points,
+            pattern: points.pattern.clone(),
+            scale: None,
+            mean: None,
+        };
         if !self.spec.process.is_interpolant() {
             let scale = self.column(points.group, Column::InverseInputScale);
             leaves.push((scale, TimeLeaf::Column(Column::InverseInputScale)));
             x.scale = Some(scale);
             if self.spec.mean.iter().any(|&m| m != 0.0) {
                 let graph = &mut self.graph;
-                let slot = *self.wiring.mean.get_or_insert_with(|| graph.input(Rows::Global(1), self.spec.dim).1);
+                let slot = *self
+                    .wiring
+                    .mean
+                    .get_or_insert_with(|| graph.input(Rows::Global(1), self.spec.dim).1);
                 let mean = self.graph.input_node(slot);
                 let column = self.column(points.group, Column::Scale);
                 leaves.push((column, TimeLeaf::Column(Column::Scale)));
@@ -217,7 +256,9 @@ impl<'a> Builder<'a> {
         if let Some(pairs) = spec.pair_network() {
             let layout = self.layout.clone();
             let mut graph = std::mem::take(&mut self.graph);
-            let node = pairs.scalar(&mut graph, &layout, x, &mut |g, wt, b0| self.with_graph(g, |b| b.time_branch(group, wt, b0, leaves)));
+            let node = pairs.scalar(&mut graph, &layout, x, &mut |g, wt, b0| {
+                self.with_graph(g, |b| b.time_branch(group, wt, b0, leaves))
+            });
             self.graph = graph;
             terms.push(node);
         }
@@ -233,10 +274,18 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn hidden(&mut self, mlp: &crate::network::Mlp, group: usize, x: &ScaledRows, leaves: &mut Vec<(Node, TimeLeaf)>) -> Node {
+    fn hidden(
+        &mut self,
+        mlp: &crate::network::Mlp,
+        group: usize,
+        x: &ScaledRows,
+        leaves: &mut Vec<(Node, TimeLeaf)>,
+    ) -> Node {
         let layout = self.layout.clone();
         let mut graph = std::mem::take(&mut self.graph);
-        let node = mlp.hidden(&mut graph, &layout, x, &mut |g, wt, b0| self.with_graph(g, |b| b.time_branch(group, wt, b0, leaves)));
+        let node = mlp.hidden(&mut graph, &layout, x, &mut |g, wt, b0| {
+            self.with_graph(g, |b| b.time_branch(group, wt, b0, leaves))
+        });
         self.graph = graph;
         node
     }
@@ -250,7 +299,13 @@ impl<'a> Builder<'a> {
     }
 
     /// `|x|^2 / 2 + d/2 log(2 pi a^2) - (sd / sigma) s`.
-    fn preconditioned(&mut self, group: usize, x: &ScaledRows, scalar: Node, leaves: &mut Vec<(Node, TimeLeaf)>) -> Node {
+    fn preconditioned(
+        &mut self,
+        group: usize,
+        x: &ScaledRows,
+        scalar: Node,
+        leaves: &mut Vec<(Node, TimeLeaf)>,
+    ) -> Node {
         let square = x.squared_norm(&mut self.graph);
         let gaussian = self.graph.scale(square, 0.5);
         let normaliser = self.column(group, Column::LogNormaliser);
@@ -268,7 +323,11 @@ impl<'a> Builder<'a> {
         let table = self.layout.node(&mut self.graph, "free_energy");
         match self.mode {
             TimeMode::Levels(levels) => {
-                assert_eq!(levels, self.spec.grid.levels(), "F has one number per level of the grid");
+                assert_eq!(
+                    levels,
+                    self.spec.grid.levels(),
+                    "F has one number per level of the grid"
+                );
                 let slot = self.level(group);
                 self.graph.lookup(table, slot)
             }
@@ -306,7 +365,9 @@ impl<'a> Builder<'a> {
             let slope = match *leaf {
                 TimeLeaf::Column(column) => self.column_or_rate(group, column, true),
                 TimeLeaf::Table(wt) => {
-                    let TimeMode::Levels(levels) = self.mode else { unreachable!("tables belong to levels") };
+                    let TimeMode::Levels(levels) = self.mode else {
+                        unreachable!("tables belong to levels")
+                    };
                     let rates = self.table_input(true, levels);
                     let table = self.graph.matmul(rates, wt, false);
                     let slot = self.level(group);
@@ -322,7 +383,9 @@ impl<'a> Builder<'a> {
     /// All parameters, in the layout's order.
     pub fn parameters(&mut self) -> Vec<Node> {
         let entries = self.layout.entries().to_vec();
-        entries.iter().map(|e| self.graph.param(e.offset, e.rows, e.cols)).collect()
+        entries
+            .iter()
+            .map(|e| self.graph.param(e.offset, e.rows, e.cols))
+            .collect()
     }
 }
-

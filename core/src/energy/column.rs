@@ -35,12 +35,23 @@ impl Coordinate {
     /// Statistics of the spec's grid.
     pub fn new(spec: &ModelSpec) -> Coordinate {
         if spec.process.is_interpolant() {
-            return Coordinate { mean: 0.0, std: 1.0 };
+            return Coordinate {
+                mean: 0.0,
+                std: 1.0,
+            };
         }
-        let snr: Vec<f64> = spec.grid.times().iter().map(|&t| spec.process.log_snr(t)).collect();
+        let snr: Vec<f64> = spec
+            .grid
+            .times()
+            .iter()
+            .map(|&t| spec.process.log_snr(t))
+            .collect();
         let mean = snr.iter().sum::<f64>() / snr.len() as f64;
         let variance = snr.iter().map(|s| (s - mean) * (s - mean)).sum::<f64>() / snr.len() as f64;
-        Coordinate { mean, std: variance.sqrt().max(1e-6) }
+        Coordinate {
+            mean,
+            std: variance.sqrt().max(1e-6),
+        }
     }
 
     /// `0.3 (logSNR - mean) / std - 0.3` for diffusions, `2 t - 1` for interpolants.
@@ -54,17 +65,31 @@ impl Coordinate {
 
     /// Its derivative in t.
     pub fn rate(&self, spec: &ModelSpec, time: f64) -> f64 {
-        if spec.process.is_interpolant() { 2.0 } else { 0.3 * spec.process.log_snr_rate(time) / self.std }
+        if spec.process.is_interpolant() {
+            2.0
+        } else {
+            0.3 * spec.process.log_snr_rate(time) / self.std
+        }
     }
 }
 
 /// Frequency of sine and cosine `k` of `half`: geometric from 1 to 100.
 pub fn frequency(k: usize, half: usize) -> f64 {
-    if half == 1 { 1.0 } else { 100f64.powf(k as f64 / (half - 1) as f64) }
+    if half == 1 {
+        1.0
+    } else {
+        100f64.powf(k as f64 / (half - 1) as f64)
+    }
 }
 
 /// Time features `[sin(w_k tau), cos(w_k tau)]` and their derivatives in t.
-pub fn features(spec: &ModelSpec, coordinate: &Coordinate, time: f64, values: &mut [f64], rates: &mut [f64]) {
+pub fn features(
+    spec: &ModelSpec,
+    coordinate: &Coordinate,
+    time: f64,
+    values: &mut [f64],
+    rates: &mut [f64],
+) {
     let half = spec.features / 2;
     let (tau, rate) = (coordinate.value(spec, time), coordinate.rate(spec, time));
     for k in 0..half {
@@ -82,7 +107,10 @@ fn input_scale(spec: &ModelSpec, time: f64) -> (f64, f64) {
     let p = &spec.process;
     let (s, gamma) = (p.scale(time), p.noise(time));
     let a = (s * s * spec.variance + gamma * gamma).sqrt();
-    (a, (s * p.scale_rate(time) * spec.variance + p.noise_times_rate(time)) / a)
+    (
+        a,
+        (s * p.scale_rate(time) * spec.variance + p.noise_times_rate(time)) / a,
+    )
 }
 
 impl Column {
@@ -126,11 +154,17 @@ impl Column {
             Column::CellWeight => {
                 let (k, _) = spec.grid.locate(time);
                 let times = spec.grid.times();
-                if k + 1 < times.len() { 1.0 / (times[k + 1] - times[k]) } else { 0.0 }
+                if k + 1 < times.len() {
+                    1.0 / (times[k + 1] - times[k])
+                } else {
+                    0.0
+                }
             }
             Column::Noise => p.noise_rate(time),
             Column::DsmWeight if p.is_interpolant() => 0.0,
-            Column::DsmWeight => 2.0 * p.noise_level(time) * p.noise_level_rate(time) / spec.variance,
+            Column::DsmWeight => {
+                2.0 * p.noise_level(time) * p.noise_level_rate(time) / spec.variance
+            }
         }
     }
 }

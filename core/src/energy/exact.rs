@@ -14,6 +14,7 @@ mod isotropic;
 use super::Energy;
 use crate::process::Process;
 use crate::rng::{Purpose, Stream};
+use crate::system::log_sum::{log_softmax_sum, log_sum_exp};
 use crate::system::{Covariance, GaussianMixture};
 use crate::{Error, Result};
 use std::thread;
@@ -352,7 +353,7 @@ impl ExactPath {
             };
             self.family.prepare(point, &mut prepared);
             slice.log_components(point, &prepared, &mut shares);
-            let log_density = normalise(&mut shares);
+            let log_density = log_softmax_sum(&mut shares);
             if let Some(out) = &mut outputs.energy {
                 out[i] = -log_density;
             }
@@ -454,7 +455,7 @@ impl Energy for ExactPath {
                             self.family.prepare(point, &mut prepared);
                             for (slice, value) in slices.iter().zip(&mut row[b * block..]) {
                                 slice.log_components(point, &prepared, &mut shares);
-                                *value = normalise(&mut shares);
+                                *value = log_sum_exp(&mut shares);
                             }
                         }
                     };
@@ -499,24 +500,6 @@ impl<'a> Outputs<'a> {
             },
         )
     }
-}
-
-/// Turns log terms into shares of their sum, in place, and returns the log of the sum.
-fn normalise(terms: &mut [f64]) -> f64 {
-    let largest = terms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let mut sum = 0.0;
-    for term in terms.iter_mut() {
-        let distance = *term - largest;
-        // exp(-100) is below the share that counts; most components of most points end here.
-        *term = if distance > -100.0 {
-            distance.exp()
-        } else {
-            0.0
-        };
-        sum += *term;
-    }
-    terms.iter_mut().for_each(|term| *term /= sum);
-    largest + sum.ln()
 }
 
 /// Threads worth starting for that many elementary operations: one for less than about 100 microseconds of work.

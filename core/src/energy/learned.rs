@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::Energy;
 use super::builder::{Builder, Points, TimeMode, Wiring};
 use super::schedule::Schedule;
 use super::spec::ModelSpec;
-use super::Energy;
 use crate::network::{Isa, Pool, Program, Real, Rows};
 use crate::{Error, Result};
 
@@ -50,7 +50,12 @@ pub struct LearnedEnergy<T: Real = f32> {
 
 impl<T: Real> LearnedEnergy<T> {
     /// A model from its definition and parameters.
-    pub fn new(spec: ModelSpec, params: Vec<T>, pool: Arc<Pool>, isa: Isa) -> Result<LearnedEnergy<T>> {
+    pub fn new(
+        spec: ModelSpec,
+        params: Vec<T>,
+        pool: Arc<Pool>,
+        isa: Isa,
+    ) -> Result<LearnedEnergy<T>> {
         spec.validate()?;
         let layout = spec.layout();
         if params.len() != layout.len() {
@@ -62,7 +67,14 @@ impl<T: Real> LearnedEnergy<T> {
         }
         let start = params.len() - spec.grid.levels();
         let free_energy = params[start..].iter().map(|x| x.to_f64()).collect();
-        Ok(LearnedEnergy { spec, params, free_energy, pool, isa, programs: Mutex::new(Vec::new()) })
+        Ok(LearnedEnergy {
+            spec,
+            params,
+            free_energy,
+            pool,
+            isa,
+            programs: Mutex::new(Vec::new()),
+        })
     }
 
     /// The model's definition.
@@ -79,13 +91,20 @@ impl<T: Real> LearnedEnergy<T> {
         let (mode, times) = match when {
             When::Once => (TimeMode::Levels(1), vec![0]),
             When::PerRow => (TimeMode::Continuous, vec![0]),
-            When::Block => (TimeMode::Levels(GRID_BLOCK), (0..GRID_BLOCK as u32).collect()),
+            When::Block => (
+                TimeMode::Levels(GRID_BLOCK),
+                (0..GRID_BLOCK as u32).collect(),
+            ),
         };
         let mut builder = Builder::new(&self.spec, mode);
         let (points, slot) = builder.graph.input(Rows::Unit(1), self.spec.dim);
         let pattern = (times.len() > 1).then(|| vec![0; times.len()]);
         let group = builder.group(times);
-        let nodes = builder.energy(&Points { points, pattern, group });
+        let nodes = builder.energy(&Points {
+            points,
+            pattern,
+            group,
+        });
         let outputs = match what {
             What::Energy => vec![nodes.energy],
             What::EnergyAndScore => vec![nodes.energy, builder.score(&nodes)],
@@ -97,7 +116,12 @@ impl<T: Real> LearnedEnergy<T> {
         // Any valid times will do until the first call sets its own.
         let schedule = Schedule::new(&self.spec, &wiring, &vec![self.spec.grid.t_max(); levels]);
         schedule.set_globals(&self.spec, &wiring, &mut program);
-        Evaluation { program, wiring, schedule, points: slot }
+        Evaluation {
+            program,
+            wiring,
+            schedule,
+            points: slot,
+        }
     }
 
     /// Runs one program over all points; `outs[k]` takes output `k`, `width[k]` numbers a point.
@@ -119,13 +143,20 @@ impl<T: Real> LearnedEnergy<T> {
                 programs.len() - 1
             }
         };
-        let Evaluation { program, wiring, schedule, points: slot } = &mut programs[at].1;
+        let Evaluation {
+            program,
+            wiring,
+            schedule,
+            points: slot,
+        } = &mut programs[at].1;
         if when != When::PerRow && schedule.times() != times {
             schedule.tabulate(&self.spec, wiring, times);
             schedule.set_globals(&self.spec, wiring, program);
         }
         let levels: Vec<u32> = (0..times.len() as u32).collect();
-        let chunks: Vec<_> = (0..program.chunk_count(n)).map(|c| program.chunk(n, c)).collect();
+        let chunks: Vec<_> = (0..program.chunk_count(n))
+            .map(|c| program.chunk(n, c))
+            .collect();
         let mut parts: Vec<Mutex<[(&mut [P], usize); K]>> = Vec::new();
         let mut rest = outs;
         for chunk in &chunks {
@@ -147,7 +178,9 @@ impl<T: Real> LearnedEnergy<T> {
                 }
                 for (k, unit) in units.enumerate() {
                     match when {
-                        When::PerRow => schedule.fill_times(&self.spec, wiring, inputs, k, &times[unit..=unit]),
+                        When::PerRow => {
+                            schedule.fill_times(&self.spec, wiring, inputs, k, &times[unit..=unit])
+                        }
                         _ => schedule.fill_levels(wiring, inputs, k, &levels),
                     }
                 }
@@ -157,7 +190,8 @@ impl<T: Real> LearnedEnergy<T> {
                 let first = units.start - chunks[chunk].start;
                 for (k, (out, width)) in part.iter_mut().enumerate() {
                     let values = outputs.numbers(k);
-                    for (out, value) in out[first * *width..][..values.len()].iter_mut().zip(values) {
+                    for (out, value) in out[first * *width..][..values.len()].iter_mut().zip(values)
+                    {
                         *out = P::from_f64(value.to_f64());
                     }
                 }
@@ -166,11 +200,21 @@ impl<T: Real> LearnedEnergy<T> {
     }
 
     fn when(times: &[f64]) -> When {
-        if times.len() == 1 { When::Once } else { When::PerRow }
+        if times.len() == 1 {
+            When::Once
+        } else {
+            When::PerRow
+        }
     }
 
     /// Energy and score in the caller's own number type: for f32 points of an f32 model nothing is converted.
-    pub fn evaluate<P: Real>(&self, times: &[f64], points: &[P], energy: &mut [P], score: &mut [P]) {
+    pub fn evaluate<P: Real>(
+        &self,
+        times: &[f64],
+        points: &[P],
+        energy: &mut [P],
+        score: &mut [P],
+    ) {
         let outs = [(energy, 1), (score, self.spec.dim)];
         self.run(What::EnergyAndScore, Self::when(times), times, points, outs);
     }
@@ -197,19 +241,34 @@ impl<T: Real> Energy for LearnedEnergy<T> {
         self.evaluate(times, points, &mut energy, out);
     }
 
-    fn energy_and_score(&self, times: &[f64], points: &[f64], energy: &mut [f64], score: &mut [f64]) {
+    fn energy_and_score(
+        &self,
+        times: &[f64],
+        points: &[f64],
+        energy: &mut [f64],
+        score: &mut [f64],
+    ) {
         self.evaluate(times, points, energy, score);
     }
 
     fn time_score(&self, times: &[f64], points: &[f64], out: &mut [f64]) {
-        self.run(What::Rate, Self::when(times), times, points, [(&mut *out, 1)]);
+        self.run(
+            What::Rate,
+            Self::when(times),
+            times,
+            points,
+            [(&mut *out, 1)],
+        );
         for (i, out) in out.iter_mut().enumerate() {
             let time = if times.len() == 1 { times[0] } else { times[i] };
             let (k, _) = self.spec.grid.locate(time);
             let grid = self.spec.grid.times();
             let high = (k + 1).min(grid.len() - 1);
-            let slope =
-                if high > k { (self.free_energy[high] - self.free_energy[k]) / (grid[high] - grid[k]) } else { 0.0 };
+            let slope = if high > k {
+                (self.free_energy[high] - self.free_energy[k]) / (grid[high] - grid[k])
+            } else {
+                0.0
+            };
             *out = slope - *out;
         }
     }
@@ -221,9 +280,18 @@ impl<T: Real> Energy for LearnedEnergy<T> {
             // A short last block repeats its last time.
             let mut padded = chunk.to_vec();
             padded.resize(GRID_BLOCK, chunk[chunk.len() - 1]);
-            self.run(What::Energy, When::Block, &padded, points, [(&mut block, GRID_BLOCK)]);
+            self.run(
+                What::Energy,
+                When::Block,
+                &padded,
+                points,
+                [(&mut block, GRID_BLOCK)],
+            );
             let free: Vec<f64> = chunk.iter().map(|&t| self.free_energy(t)).collect();
-            for (out, block) in out.chunks_exact_mut(times.len()).zip(block.chunks_exact(GRID_BLOCK)) {
+            for (out, block) in out
+                .chunks_exact_mut(times.len())
+                .zip(block.chunks_exact(GRID_BLOCK))
+            {
                 for (j, free) in free.iter().enumerate() {
                     out[b * GRID_BLOCK + j] = free - block[j];
                 }

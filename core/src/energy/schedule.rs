@@ -17,7 +17,11 @@ pub struct Schedule<T> {
 impl<T: Real> Schedule<T> {
     /// Tables for `times` (none are needed for continuous times).
     pub fn new(spec: &ModelSpec, wiring: &Wiring, times: &[f64]) -> Schedule<T> {
-        let mut schedule = Schedule { coordinate: Coordinate::new(spec), tables: Vec::new(), times: Vec::new() };
+        let mut schedule = Schedule {
+            coordinate: Coordinate::new(spec),
+            tables: Vec::new(),
+            times: Vec::new(),
+        };
         schedule.tabulate(spec, wiring, times);
         schedule
     }
@@ -26,7 +30,11 @@ impl<T: Real> Schedule<T> {
     pub fn tabulate(&mut self, spec: &ModelSpec, wiring: &Wiring, times: &[f64]) {
         let value = |c: &(usize, Column, bool), t: f64| T::from_f64(self.value(spec, c.1, c.2, t));
         let table = |c: &(usize, Column, bool)| times.iter().map(|&t| value(c, t)).collect();
-        self.tables = wiring.groups.iter().map(|g| g.columns.iter().map(table).collect()).collect();
+        self.tables = wiring
+            .groups
+            .iter()
+            .map(|g| g.columns.iter().map(table).collect())
+            .collect();
         self.times = times.to_vec();
     }
 
@@ -36,7 +44,11 @@ impl<T: Real> Schedule<T> {
     }
 
     fn value(&self, spec: &ModelSpec, column: Column, rate: bool, time: f64) -> f64 {
-        if rate { column.rate(spec, &self.coordinate, time) } else { column.value(spec, &self.coordinate, time) }
+        if rate {
+            column.rate(spec, &self.coordinate, time)
+        } else {
+            column.value(spec, &self.coordinate, time)
+        }
     }
 
     /// Sets the global inputs: mean, frequencies, time features at the tabulated times.
@@ -47,11 +59,21 @@ impl<T: Real> Schedule<T> {
         }
         if let Some(slot) = wiring.frequencies {
             let half = spec.features / 2;
-            program.set_global(slot, &numbers(&(0..half).map(|k| frequency(k, half)).collect::<Vec<_>>()));
+            program.set_global(
+                slot,
+                &numbers(&(0..half).map(|k| frequency(k, half)).collect::<Vec<_>>()),
+            );
         }
         let f = spec.features;
-        let (mut table, mut rates) = (vec![0.0; f * self.times.len()], vec![0.0; f * self.times.len()]);
-        for ((values, rates), &time) in table.chunks_mut(f).zip(rates.chunks_mut(f)).zip(&self.times) {
+        let (mut table, mut rates) = (
+            vec![0.0; f * self.times.len()],
+            vec![0.0; f * self.times.len()],
+        );
+        for ((values, rates), &time) in table
+            .chunks_mut(f)
+            .zip(rates.chunks_mut(f))
+            .zip(&self.times)
+        {
             features(spec, &self.coordinate, time, values, rates);
         }
         for (slot, table) in [(wiring.features, table), (wiring.feature_rates, rates)] {
@@ -62,10 +84,18 @@ impl<T: Real> Schedule<T> {
     }
 
     /// Fills the time inputs of one unit of a tile; its times are these tabulated ones.
-    pub fn fill_levels(&self, wiring: &Wiring, inputs: &mut Inputs<'_, T>, unit: usize, levels: &[u32]) {
+    pub fn fill_levels(
+        &self,
+        wiring: &Wiring,
+        inputs: &mut Inputs<'_, T>,
+        unit: usize,
+        levels: &[u32],
+    ) {
         for (group, tables) in wiring.groups.iter().zip(&self.tables) {
             for (&(slot, ..), table) in group.columns.iter().zip(tables) {
-                spread(group, inputs.numbers(slot), unit, levels, |k| table[k as usize]);
+                spread(group, inputs.numbers(slot), unit, levels, |k| {
+                    table[k as usize]
+                });
             }
             if let Some(slot) = group.level {
                 spread(group, inputs.index(slot), unit, levels, |k| k);
@@ -74,7 +104,14 @@ impl<T: Real> Schedule<T> {
     }
 
     /// Fills the time inputs of one unit of a tile; its times are these.
-    pub fn fill_times(&self, spec: &ModelSpec, wiring: &Wiring, inputs: &mut Inputs<'_, T>, unit: usize, times: &[f64]) {
+    pub fn fill_times(
+        &self,
+        spec: &ModelSpec,
+        wiring: &Wiring,
+        inputs: &mut Inputs<'_, T>,
+        unit: usize,
+        times: &[f64],
+    ) {
         for group in &wiring.groups {
             for &(slot, column, rate) in &group.columns {
                 let value = |t| T::from_f64(self.value(spec, column, rate, t));
@@ -84,7 +121,9 @@ impl<T: Real> Schedule<T> {
                 let cell = |t| spec.grid.locate(t).0 as u32;
                 spread(group, inputs.index(low), unit, times, cell);
                 let last = spec.grid.levels() as u32 - 1;
-                spread(group, inputs.index(high), unit, times, |t| (cell(t) + 1).min(last));
+                spread(group, inputs.index(high), unit, times, |t| {
+                    (cell(t) + 1).min(last)
+                });
             }
         }
     }
@@ -93,7 +132,10 @@ impl<T: Real> Schedule<T> {
 /// `out[unit, r] = f(of[time_of_row[r]])`.
 fn spread<A: Copy, B>(group: &Group, out: &mut [B], unit: usize, of: &[A], f: impl Fn(A) -> B) {
     let rows = group.time_of_row.len();
-    for (out, &k) in out[unit * rows..][..rows].iter_mut().zip(&group.time_of_row) {
+    for (out, &k) in out[unit * rows..][..rows]
+        .iter_mut()
+        .zip(&group.time_of_row)
+    {
         *out = f(of[k as usize]);
     }
 }

@@ -30,7 +30,10 @@ pub enum NetworkSpec {
 
 impl Default for NetworkSpec {
     fn default() -> Self {
-        NetworkSpec::Mlp { width: 128, depth: 4 }
+        NetworkSpec::Mlp {
+            width: 128,
+            depth: 4,
+        }
     }
 }
 
@@ -83,7 +86,11 @@ impl ModelSpec {
             dim,
             grid: TimeGrid::default_for(&process),
             network: NetworkSpec::default(),
-            form: if process.is_interpolant() { Form::InnerProductPlusScalar } else { Form::InnerProduct },
+            form: if process.is_interpolant() {
+                Form::InnerProductPlusScalar
+            } else {
+                Form::InnerProduct
+            },
             features: 64,
             mean: vec![0.0; dim],
             variance: 1.0,
@@ -94,7 +101,11 @@ impl ModelSpec {
     /// Refuses what cannot be built.
     pub fn validate(&self) -> Result<()> {
         let wrong = |name: &'static str, found: String, expected: &str| {
-            Err(Error::Value { name, found, expected: expected.to_string() })
+            Err(Error::Value {
+                name,
+                found,
+                expected: expected.to_string(),
+            })
         };
         self.process.validate()?;
         self.grid.validate(&self.process)?;
@@ -102,22 +113,42 @@ impl ModelSpec {
             return wrong("dim", self.dim.to_string(), "between 1 and 1048576");
         }
         if self.mean.len() != self.dim || self.mean.iter().any(|m| !m.is_finite()) {
-            return wrong("mean", format!("{} numbers", self.mean.len()), "one finite number per dimension");
+            return wrong(
+                "mean",
+                format!("{} numbers", self.mean.len()),
+                "one finite number per dimension",
+            );
         }
         if !(self.variance.is_finite() && self.variance > 0.0) {
             return wrong("variance", self.variance.to_string(), "a positive number");
         }
         if self.features < 2 || !self.features.is_multiple_of(2) || self.features > 4096 {
-            return wrong("features", self.features.to_string(), "an even number between 2 and 4096");
+            return wrong(
+                "features",
+                self.features.to_string(),
+                "an even number between 2 and 4096",
+            );
         }
         let (width, depth) = match self.network {
             NetworkSpec::Mlp { width, depth } => (width, depth),
-            NetworkSpec::Pairs { particles, width, depth } => {
+            NetworkSpec::Pairs {
+                particles,
+                width,
+                depth,
+            } => {
                 if particles < 2 || !self.dim.is_multiple_of(particles) {
-                    return wrong("particles", particles.to_string(), "at least 2, and a divisor of the dimension");
+                    return wrong(
+                        "particles",
+                        particles.to_string(),
+                        "at least 2, and a divisor of the dimension",
+                    );
                 }
                 if self.form != Form::Scalar {
-                    return wrong("form", format!("{:?}", self.form), "\"scalar\" for a network over pairs");
+                    return wrong(
+                        "form",
+                        format!("{:?}", self.form),
+                        "\"scalar\" for a network over pairs",
+                    );
                 }
                 (width, depth)
             }
@@ -132,7 +163,14 @@ impl ModelSpec {
     }
 
     fn mlp(&self, name: &str, output: usize, width: usize, depth: usize) -> Mlp {
-        Mlp { name: name.into(), input: self.dim, output, width, depth, features: self.features }
+        Mlp {
+            name: name.into(),
+            input: self.dim,
+            output,
+            width,
+            depth,
+            features: self.features,
+        }
     }
 
     /// The vector network of the form, if it has one.
@@ -142,15 +180,21 @@ impl ModelSpec {
             (&NetworkSpec::Mlp { width, depth }, Form::InnerProductPlusScalar) => {
                 Some(self.mlp("net1", self.dim, width, depth))
             }
-            (&NetworkSpec::Mlp { width, depth }, _) => Some(self.mlp("net", self.dim, width, depth)),
+            (&NetworkSpec::Mlp { width, depth }, _) => {
+                Some(self.mlp("net", self.dim, width, depth))
+            }
         }
     }
 
     /// The scalar perceptron of the form, if it has one.
     pub(crate) fn scalar_network(&self) -> Option<Mlp> {
         match (&self.network, self.form) {
-            (&NetworkSpec::Mlp { width, depth }, Form::InnerProductPlusScalar) => Some(self.mlp("net2", 1, width, depth)),
-            (&NetworkSpec::Mlp { width, depth }, Form::Scalar) => Some(self.mlp("net", 1, width, depth)),
+            (&NetworkSpec::Mlp { width, depth }, Form::InnerProductPlusScalar) => {
+                Some(self.mlp("net2", 1, width, depth))
+            }
+            (&NetworkSpec::Mlp { width, depth }, Form::Scalar) => {
+                Some(self.mlp("net", 1, width, depth))
+            }
             _ => None,
         }
     }
@@ -158,9 +202,17 @@ impl ModelSpec {
     /// The network over pairs, if that is what the spec says.
     pub(crate) fn pair_network(&self) -> Option<Pairs> {
         match self.network {
-            NetworkSpec::Pairs { particles, width, depth } => {
-                Some(Pairs { mlp: Mlp { input: 1, ..self.mlp("net", 1, width, depth) }, particles })
-            }
+            NetworkSpec::Pairs {
+                particles,
+                width,
+                depth,
+            } => Some(Pairs {
+                mlp: Mlp {
+                    input: 1,
+                    ..self.mlp("net", 1, width, depth)
+                },
+                particles,
+            }),
             NetworkSpec::Mlp { .. } => None,
         }
     }
@@ -168,7 +220,10 @@ impl ModelSpec {
     /// Names and ranges of all parameters; the last entry is F(t), one number per level.
     pub fn layout(&self) -> Layout {
         let mut layout = Layout::default();
-        for mlp in [self.vector_network(), self.scalar_network()].into_iter().flatten() {
+        for mlp in [self.vector_network(), self.scalar_network()]
+            .into_iter()
+            .flatten()
+        {
             mlp.declare(&mut layout);
         }
         if let Some(pairs) = self.pair_network() {
@@ -180,6 +235,10 @@ impl ModelSpec {
 
     /// The level where F is pinned to zero: the noisiest for a diffusion, the first for an interpolant.
     pub fn reference_level(&self) -> usize {
-        if self.process.is_interpolant() { 0 } else { self.grid.levels() - 1 }
+        if self.process.is_interpolant() {
+            0
+        } else {
+            self.grid.levels() - 1
+        }
     }
 }

@@ -17,13 +17,22 @@ impl Graph {
             active[node.id()] = true;
         }
         for id in 0..end {
-            if self.entries[id].inputs.iter().flatten().any(|n| active[n.id()]) {
+            if self.entries[id]
+                .inputs
+                .iter()
+                .flatten()
+                .any(|n| active[n.id()])
+            {
                 active[id] = true;
             }
         }
         let mut cotangents: Vec<Option<Node>> = vec![None; end];
         for &(output, seed) in outputs {
-            assert_eq!(self.shape(output), self.shape(seed), "a seed has the shape of its output");
+            assert_eq!(
+                self.shape(output),
+                self.shape(seed),
+                "a seed has the shape of its output"
+            );
             self.accumulate(&mut cotangents, &active, output, seed);
         }
         for id in (0..end).rev() {
@@ -45,7 +54,13 @@ impl Graph {
         self.grad(&[(output, seed)], wrt)
     }
 
-    fn accumulate(&mut self, cotangents: &mut [Option<Node>], active: &[bool], node: Node, g: Node) {
+    fn accumulate(
+        &mut self,
+        cotangents: &mut [Option<Node>],
+        active: &[bool],
+        node: Node,
+        g: Node,
+    ) {
         if active[node.id()] {
             cotangents[node.id()] = Some(match cotangents[node.id()] {
                 Some(sum) => self.add(sum, g),
@@ -70,7 +85,14 @@ impl Graph {
         match (entry.op, b) {
             (Op::MatMul { transposed }, Some(w)) => {
                 to!(a, self.matmul(g, w, !transposed));
-                to!(w, if transposed { self.outer(g, a) } else { self.outer(a, g) });
+                to!(
+                    w,
+                    if transposed {
+                        self.outer(g, a)
+                    } else {
+                        self.outer(a, g)
+                    }
+                );
             }
             (Op::Outer, Some(b)) => {
                 to!(a, self.matmul(b, g, true));
@@ -127,7 +149,9 @@ impl Graph {
             }),
             (Op::Gather(pattern), _) => to!(a, {
                 let pattern = self.patterns[pattern].clone();
-                let Rows::Unit(to) = self.shape(a).rows else { unreachable!("gather acts on rows of units") };
+                let Rows::Unit(to) = self.shape(a).rows else {
+                    unreachable!("gather acts on rows of units")
+                };
                 self.segment_sum(g, &pattern, to)
             }),
             (Op::SegmentSum(pattern), _) => to!(a, {
@@ -135,13 +159,22 @@ impl Graph {
                 self.gather(g, &pattern)
             }),
             (Op::Lookup(slot), _) => to!(a, {
-                let Rows::Global(n) = self.shape(a).rows else { unreachable!("lookup acts on a table") };
+                let Rows::Global(n) = self.shape(a).rows else {
+                    unreachable!("lookup acts on a table")
+                };
                 self.scatter(g, slot, n)
             }),
             (Op::Scatter(slot), _) => to!(a, self.lookup(g, slot)),
             (Op::Param(_) | Op::Input(_) | Op::Constant(_), _)
             | (
-                Op::MatMul { .. } | Op::Outer | Op::Bias | Op::Add | Op::Sub | Op::Mul | Op::MulColumn | Op::RowDot,
+                Op::MatMul { .. }
+                | Op::Outer
+                | Op::Bias
+                | Op::Add
+                | Op::Sub
+                | Op::Mul
+                | Op::MulColumn
+                | Op::RowDot,
                 None,
             ) => unreachable!("leaves have no inputs, binary primitives two"),
         }

@@ -170,7 +170,11 @@ impl Graph {
     }
 
     fn push(&mut self, op: Op, inputs: [Option<Node>; 2], rows: Rows, cols: usize) -> Node {
-        let entry = Entry { op, inputs, shape: Shape { rows, cols } };
+        let entry = Entry {
+            op,
+            inputs,
+            shape: Shape { rows, cols },
+        };
         if let Some(&node) = self.index.get(&entry) {
             return node;
         }
@@ -216,7 +220,12 @@ impl Graph {
 
     /// The same number everywhere.
     pub fn constant(&mut self, value: f64, shape: Shape) -> Node {
-        self.push(Op::Constant(value.to_bits()), [None, None], shape.rows, shape.cols)
+        self.push(
+            Op::Constant(value.to_bits()),
+            [None, None],
+            shape.rows,
+            shape.cols,
+        )
     }
 
     // Products.
@@ -224,23 +233,48 @@ impl Graph {
     /// `a W`, or `a W^T`.
     pub fn matmul(&mut self, a: Node, w: Node, transposed: bool) -> Node {
         let ws = self.shape(w);
-        let Rows::Global(rows) = ws.rows else { unreachable!("the right operand of matmul is global") };
-        let (k, n) = if transposed { (ws.cols, rows) } else { (rows, ws.cols) };
-        assert_eq!(self.cols(a), k, "matmul: {:?} times {ws:?}, transposed {transposed}", self.shape(a));
-        self.push(Op::MatMul { transposed }, [Some(a), Some(w)], self.rows(a), n)
+        let Rows::Global(rows) = ws.rows else {
+            unreachable!("the right operand of matmul is global")
+        };
+        let (k, n) = if transposed {
+            (ws.cols, rows)
+        } else {
+            (rows, ws.cols)
+        };
+        assert_eq!(
+            self.cols(a),
+            k,
+            "matmul: {:?} times {ws:?}, transposed {transposed}",
+            self.shape(a)
+        );
+        self.push(
+            Op::MatMul { transposed },
+            [Some(a), Some(w)],
+            self.rows(a),
+            n,
+        )
     }
 
     /// `sum_r a[r]^T b[r]`.
     pub fn outer(&mut self, a: Node, b: Node) -> Node {
         assert_eq!(self.rows(a), self.rows(b), "outer needs equal rows");
-        self.push(Op::Outer, [Some(a), Some(b)], Rows::Global(self.cols(a)), self.cols(b))
+        self.push(
+            Op::Outer,
+            [Some(a), Some(b)],
+            Rows::Global(self.cols(a)),
+            self.cols(b),
+        )
     }
 
     // Between rows.
 
     /// A global row, repeated.
     pub fn broadcast_rows(&mut self, b: Node, rows: Rows) -> Node {
-        assert_eq!(self.rows(b), Rows::Global(1), "broadcast_rows needs one global row");
+        assert_eq!(
+            self.rows(b),
+            Rows::Global(1),
+            "broadcast_rows needs one global row"
+        );
         self.push(Op::BroadcastRows, [Some(b), None], rows, self.cols(b))
     }
 
@@ -251,30 +285,59 @@ impl Graph {
 
     /// `a[r] + b` for a global row `b`.
     pub fn bias(&mut self, a: Node, b: Node) -> Node {
-        assert_eq!(self.shape(b), Shape { rows: Rows::Global(1), cols: self.cols(a) }, "bias needs one row");
+        assert_eq!(
+            self.shape(b),
+            Shape {
+                rows: Rows::Global(1),
+                cols: self.cols(a)
+            },
+            "bias needs one row"
+        );
         self.push(Op::Bias, [Some(a), Some(b)], self.rows(a), self.cols(a))
     }
 
     /// Rows of a unit picked by a fixed pattern.
     pub fn gather(&mut self, a: Node, pattern: &[u32]) -> Node {
-        let Rows::Unit(rows) = self.rows(a) else { unreachable!("gather needs rows of units; use lookup for a table") };
-        assert!(pattern.iter().all(|&p| (p as usize) < rows), "gather pattern reaches beyond {rows} rows");
+        let Rows::Unit(rows) = self.rows(a) else {
+            unreachable!("gather needs rows of units; use lookup for a table")
+        };
+        assert!(
+            pattern.iter().all(|&p| (p as usize) < rows),
+            "gather pattern reaches beyond {rows} rows"
+        );
         if pattern.len() == rows && pattern.iter().enumerate().all(|(i, &p)| i == p as usize) {
             return a;
         }
         let id = self.pattern(pattern);
-        self.push(Op::Gather(id), [Some(a), None], Rows::Unit(pattern.len()), self.cols(a))
+        self.push(
+            Op::Gather(id),
+            [Some(a), None],
+            Rows::Unit(pattern.len()),
+            self.cols(a),
+        )
     }
 
     /// Rows of a unit added up into `to` rows by a fixed pattern.
     pub fn segment_sum(&mut self, a: Node, pattern: &[u32], to: usize) -> Node {
-        assert_eq!(self.rows(a), Rows::Unit(pattern.len()), "segment_sum pattern must name every row");
-        assert!(pattern.iter().all(|&p| (p as usize) < to), "segment_sum pattern reaches beyond {to} rows");
+        assert_eq!(
+            self.rows(a),
+            Rows::Unit(pattern.len()),
+            "segment_sum pattern must name every row"
+        );
+        assert!(
+            pattern.iter().all(|&p| (p as usize) < to),
+            "segment_sum pattern reaches beyond {to} rows"
+        );
         if pattern.len() == to && pattern.iter().enumerate().all(|(i, &p)| i == p as usize) {
             return a;
         }
         let id = self.pattern(pattern);
-        self.push(Op::SegmentSum(id), [Some(a), None], Rows::Unit(to), self.cols(a))
+        self.push(
+            Op::SegmentSum(id),
+            [Some(a), None],
+            Rows::Unit(to),
+            self.cols(a),
+        )
     }
 
     /// Sum of the rows of each unit.
@@ -297,14 +360,31 @@ impl Graph {
 
     /// Rows of a global table chosen by an index input.
     pub fn lookup(&mut self, table: Node, slot: usize) -> Node {
-        assert!(matches!(self.rows(table), Rows::Global(_)), "lookup needs a global table");
-        self.push(Op::Lookup(slot), [Some(table), None], Rows::Unit(self.index_slots[slot]), self.cols(table))
+        assert!(
+            matches!(self.rows(table), Rows::Global(_)),
+            "lookup needs a global table"
+        );
+        self.push(
+            Op::Lookup(slot),
+            [Some(table), None],
+            Rows::Unit(self.index_slots[slot]),
+            self.cols(table),
+        )
     }
 
     /// Rows added into a global table of `n` rows by an index input.
     pub fn scatter(&mut self, a: Node, slot: usize, n: usize) -> Node {
-        assert_eq!(self.rows(a), Rows::Unit(self.index_slots[slot]), "scatter needs a row per index");
-        self.push(Op::Scatter(slot), [Some(a), None], Rows::Global(n), self.cols(a))
+        assert_eq!(
+            self.rows(a),
+            Rows::Unit(self.index_slots[slot]),
+            "scatter needs a row per index"
+        );
+        self.push(
+            Op::Scatter(slot),
+            [Some(a), None],
+            Rows::Global(n),
+            self.cols(a),
+        )
     }
 
     /// The same numbers, row-major, as `Unit(m)` rows of `cols`.
@@ -316,8 +396,14 @@ impl Graph {
             Rows::Global(m) => (false, m * s.cols),
             Rows::Unit(m) => (true, m * s.cols),
         };
-        assert_eq!(size(self.shape(a)), size(Shape { rows, cols }), "reshape must keep the numbers of a unit");
-        if let (Op::Reshape, [Some(inner), _]) = (self.entries[a.id()].op, self.entries[a.id()].inputs) {
+        assert_eq!(
+            size(self.shape(a)),
+            size(Shape { rows, cols }),
+            "reshape must keep the numbers of a unit"
+        );
+        if let (Op::Reshape, [Some(inner), _]) =
+            (self.entries[a.id()].op, self.entries[a.id()].inputs)
+        {
             return self.reshape(inner, rows, cols);
         }
         self.push(Op::Reshape, [Some(a), None], rows, cols)
@@ -359,7 +445,9 @@ impl Graph {
             (_, Some(x)) => self.affine(a, x, 0.0),
             _ => {
                 for (a, b) in [(a, b), (b, a)] {
-                    if let (Op::BroadcastColumns, [Some(s), _]) = (self.entries[b.id()].op, self.entries[b.id()].inputs) {
+                    if let (Op::BroadcastColumns, [Some(s), _]) =
+                        (self.entries[b.id()].op, self.entries[b.id()].inputs)
+                    {
                         return self.mul_column(a, s);
                     }
                 }
@@ -386,7 +474,10 @@ impl Graph {
             }
             _ if scale == 0.0 => self.constant(shift, self.shape(a)),
             _ => {
-                let op = Op::Affine { scale: scale.to_bits(), shift: shift.to_bits() };
+                let op = Op::Affine {
+                    scale: scale.to_bits(),
+                    shift: shift.to_bits(),
+                };
                 self.push(op, [Some(a), None], self.rows(a), self.cols(a))
             }
         }
@@ -399,7 +490,12 @@ impl Graph {
 
     /// A scalar function of each element.
     pub fn unary(&mut self, function: Function, a: Node) -> Node {
-        self.push(Op::Unary(function), [Some(a), None], self.rows(a), self.cols(a))
+        self.push(
+            Op::Unary(function),
+            [Some(a), None],
+            self.rows(a),
+            self.cols(a),
+        )
     }
 
     /// `a^p`.
@@ -416,7 +512,14 @@ impl Graph {
 
     /// `s[r] a[r]`.
     pub fn mul_column(&mut self, a: Node, s: Node) -> Node {
-        assert_eq!(self.shape(s), Shape { rows: self.rows(a), cols: 1 }, "mul_column needs a column");
+        assert_eq!(
+            self.shape(s),
+            Shape {
+                rows: self.rows(a),
+                cols: 1
+            },
+            "mul_column needs a column"
+        );
         if let Some(x) = self.constant_value(s) {
             return self.affine(a, x, 0.0);
         }
@@ -427,7 +530,12 @@ impl Graph {
         if self.cols(a) == 1 {
             return self.mul(a, s);
         }
-        self.push(Op::MulColumn, [Some(a), Some(s)], self.rows(a), self.cols(a))
+        self.push(
+            Op::MulColumn,
+            [Some(a), Some(s)],
+            self.rows(a),
+            self.cols(a),
+        )
     }
 
     /// `sum_c a[r][c] b[r][c]`.
@@ -452,7 +560,13 @@ impl Graph {
             return a;
         }
         if let Some(x) = self.constant_value(a) {
-            return self.constant(x * self.cols(a) as f64, Shape { rows: self.rows(a), cols: 1 });
+            return self.constant(
+                x * self.cols(a) as f64,
+                Shape {
+                    rows: self.rows(a),
+                    cols: 1,
+                },
+            );
         }
         self.push(Op::RowSum, [Some(a), None], self.rows(a), 1)
     }
@@ -464,7 +578,13 @@ impl Graph {
             return s;
         }
         if let Some(x) = self.constant_value(s) {
-            return self.constant(x, Shape { rows: self.rows(s), cols });
+            return self.constant(
+                x,
+                Shape {
+                    rows: self.rows(s),
+                    cols,
+                },
+            );
         }
         self.push(Op::BroadcastColumns, [Some(s), None], self.rows(s), cols)
     }
@@ -481,7 +601,11 @@ impl Graph {
 
     /// Columns `start .. start + width`.
     pub fn slice(&mut self, a: Node, start: usize, width: usize) -> Node {
-        assert!(start + width <= self.cols(a), "slice {start}+{width} of {} columns", self.cols(a));
+        assert!(
+            start + width <= self.cols(a),
+            "slice {start}+{width} of {} columns",
+            self.cols(a)
+        );
         if width == self.cols(a) {
             return a;
         }
@@ -490,7 +614,11 @@ impl Graph {
 
     /// The columns of `a` at `start` among `cols`, zero elsewhere.
     pub fn pad(&mut self, a: Node, start: usize, cols: usize) -> Node {
-        assert!(start + self.cols(a) <= cols, "pad {start}+{} into {cols} columns", self.cols(a));
+        assert!(
+            start + self.cols(a) <= cols,
+            "pad {start}+{} into {cols} columns",
+            self.cols(a)
+        );
         if self.cols(a) == cols {
             return a;
         }
@@ -513,14 +641,21 @@ impl Graph {
     /// Nodes, one per line, as the plan prints them.
     pub(crate) fn describe(&self, node: Node) -> String {
         let entry = &self.entries[node.id()];
-        let inputs: Vec<String> = entry.inputs.iter().flatten().map(|n| format!("%{}", n.0)).collect();
+        let inputs: Vec<String> = entry
+            .inputs
+            .iter()
+            .flatten()
+            .map(|n| format!("%{}", n.0))
+            .collect();
         let shape = match entry.shape.rows {
             Rows::Global(m) => format!("{m}x{}", entry.shape.cols),
             Rows::Unit(m) => format!("u*{m}x{}", entry.shape.cols),
         };
         let op = match entry.op {
             Op::Constant(bits) => format!("constant {}", f64::from_bits(bits)),
-            Op::Affine { scale, shift } => format!("affine {} {}", f64::from_bits(scale), f64::from_bits(shift)),
+            Op::Affine { scale, shift } => {
+                format!("affine {} {}", f64::from_bits(scale), f64::from_bits(shift))
+            }
             Op::Unary(Function::Power(p)) => format!("power {}", f64::from_bits(p)),
             op => format!("{op:?}").to_lowercase(),
         };

@@ -45,7 +45,13 @@ pub struct Layout {
 impl Layout {
     /// Adds a matrix.
     pub fn add(&mut self, name: impl Into<String>, rows: usize, cols: usize, init: Init) {
-        self.entries.push(Entry { name: name.into(), offset: self.len, rows, cols, init });
+        self.entries.push(Entry {
+            name: name.into(),
+            offset: self.len,
+            rows,
+            cols,
+            init,
+        });
         self.len += rows * cols;
     }
 
@@ -73,7 +79,9 @@ impl Layout {
     pub fn node(&self, graph: &mut Graph, name: &str) -> Node {
         match self.get(name) {
             Some(e) => graph.param(e.offset, e.rows, e.cols),
-            None => unreachable!("the network asked for parameter {name:?}, which it did not declare"),
+            None => {
+                unreachable!("the network asked for parameter {name:?}, which it did not declare")
+            }
         }
     }
 

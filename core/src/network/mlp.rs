@@ -50,13 +50,20 @@ impl Mlp {
         x: &ScaledRows,
         time: &mut dyn FnMut(&mut Graph, Node, Node) -> Node,
     ) -> Node {
-        let (wx, wt, b0) = (self.param(g, layout, "wx"), self.param(g, layout, "wt"), self.param(g, layout, "b0"));
+        let (wx, wt, b0) = (
+            self.param(g, layout, "wx"),
+            self.param(g, layout, "wt"),
+            self.param(g, layout, "b0"),
+        );
         let space = x.linear(g, wx, false);
         let time = time(g, wt, b0);
         let mut z = g.add(space, time);
         for l in 1..self.depth {
             let h = g.unary(Function::Silu(0), z);
-            let (w, b) = (self.param(g, layout, &format!("w{l}")), self.param(g, layout, &format!("b{l}")));
+            let (w, b) = (
+                self.param(g, layout, &format!("w{l}")),
+                self.param(g, layout, &format!("b{l}")),
+            );
             z = g.matmul(h, w, false);
             z = g.bias(z, b);
         }
@@ -72,7 +79,13 @@ impl Mlp {
 
     /// `x . output` as `h . (x W_o^T) + x . b_o`: the output rows are never formed, and both maps of `x` cost one
     /// product per point.
-    pub fn inner_product(&self, g: &mut Graph, layout: &Layout, x: &ScaledRows, hidden: Node) -> Node {
+    pub fn inner_product(
+        &self,
+        g: &mut Graph,
+        layout: &Layout,
+        x: &ScaledRows,
+        hidden: Node,
+    ) -> Node {
         let (wo, bo) = (self.param(g, layout, "wo"), self.param(g, layout, "bo"));
         let projected = x.linear(g, wo, true);
         let inner = g.row_dot(hidden, projected);

@@ -29,7 +29,9 @@ impl Pairs {
         x: &ScaledRows,
         time: &mut dyn FnMut(&mut Graph, Node, Node) -> Node,
     ) -> Node {
-        let Rows::Unit(rows) = x.rows(g) else { unreachable!("points belong to units") };
+        let Rows::Unit(rows) = x.rows(g) else {
+            unreachable!("points belong to units")
+        };
         let full = x.full(g);
         let space = g.shape(full).cols / self.particles;
         let positions = g.reshape(full, Rows::Unit(rows * self.particles), space);
@@ -44,7 +46,12 @@ impl Pairs {
             }
         }
         let (a, b) = (g.gather(positions, &first), g.gather(positions, &second));
-        let distances = ScaledRows { points: g.squared_distance(a, b), pattern: None, scale: None, mean: None };
+        let distances = ScaledRows {
+            points: g.squared_distance(a, b),
+            pattern: None,
+            scale: None,
+            mean: None,
+        };
         let mut time_of_pair = |g: &mut Graph, wt: Node, b0: Node| {
             let per_row = time(g, wt, b0);
             g.gather(per_row, &owner)

@@ -95,7 +95,13 @@ impl Arena {
     fn take(&mut self, len: usize) -> usize {
         // Rows start on cache lines.
         let len = len.next_multiple_of(16);
-        let fit = self.free.iter().enumerate().filter(|(_, f)| f.1 >= len).min_by_key(|(_, f)| f.1).map(|(i, _)| i);
+        let fit = self
+            .free
+            .iter()
+            .enumerate()
+            .filter(|(_, f)| f.1 >= len)
+            .min_by_key(|(_, f)| f.1)
+            .map(|(i, _)| i);
         if let Some(i) = fit {
             let (start, size) = self.free[i];
             if size == len {
@@ -159,7 +165,10 @@ fn is_reduction(graph: &Graph, node: Node) -> bool {
 
 /// The node whose buffer a reshape shares.
 fn storage(graph: &Graph, mut node: Node) -> Node {
-    while let (Op::Reshape, Some(inner)) = (graph.entries[node.id()].op, graph.entries[node.id()].inputs[0]) {
+    while let (Op::Reshape, Some(inner)) = (
+        graph.entries[node.id()].op,
+        graph.entries[node.id()].inputs[0],
+    ) {
         node = inner;
     }
     node
@@ -191,7 +200,13 @@ impl Facts {
             }
         }
         for id in 0..n {
-            let stage = graph.entries[id].inputs.iter().flatten().map(|i| facts.readable[i.id()]).max().unwrap_or(0);
+            let stage = graph.entries[id]
+                .inputs
+                .iter()
+                .flatten()
+                .map(|i| facts.readable[i.id()])
+                .max()
+                .unwrap_or(0);
             facts.computed[id] = stage;
             facts.readable[id] = stage + usize::from(is_reduction(graph, Node(id as u32)));
         }
@@ -212,16 +227,23 @@ impl Facts {
             }
             if is_reduction(graph, node) {
                 sum_stage[id] = Some(self.computed[id]);
-            } else if let (Op::Add, [Some(a), Some(b)]) = (graph.entries[id].op, graph.entries[id].inputs) {
+            } else if let (Op::Add, [Some(a), Some(b)]) =
+                (graph.entries[id].op, graph.entries[id].inputs)
+            {
                 let single = |x: Node| self.uses[x.id()] == 1 && !self.is_output[x.id()];
-                if single(a) && single(b) && sum_stage[a.id()].is_some() && sum_stage[a.id()] == sum_stage[b.id()] {
+                if single(a)
+                    && single(b)
+                    && sum_stage[a.id()].is_some()
+                    && sum_stage[a.id()] == sum_stage[b.id()]
+                {
                     sum_stage[id] = sum_stage[a.id()];
                     self.computed[id] = sum_stage[a.id()].unwrap_or(0);
                 }
             }
         }
         for id in (0..n).rev() {
-            if let (true, Op::Add, Some(_)) = (self.needed[id], graph.entries[id].op, sum_stage[id]) {
+            if let (true, Op::Add, Some(_)) = (self.needed[id], graph.entries[id].op, sum_stage[id])
+            {
                 let root = self.merged[id].unwrap_or(Node(id as u32));
                 for input in graph.entries[id].inputs.iter().flatten() {
                     self.merged[input.id()] = Some(root);
@@ -234,7 +256,10 @@ impl Facts {
     fn fold_products(&mut self, graph: &Graph) {
         for id in 0..graph.entries.len() {
             let node = Node(id as u32);
-            let (Op::Add, [Some(a), Some(b)]) = (graph.entries[id].op, graph.entries[id].inputs) else { continue };
+            let (Op::Add, [Some(a), Some(b)]) = (graph.entries[id].op, graph.entries[id].inputs)
+            else {
+                continue;
+            };
             if !self.needed[id] || !is_unit(graph, node) || self.merged[id].is_some() {
                 continue;
             }
@@ -242,14 +267,21 @@ impl Facts {
             let product = |x: Node| {
                 single(x)
                     && self.folded[x.id()].is_none()
-                    && matches!(graph.entries[x.id()].op, Op::MatMul { .. } | Op::Lookup(_) | Op::MulColumn)
+                    && matches!(
+                        graph.entries[x.id()].op,
+                        Op::MatMul { .. } | Op::Lookup(_) | Op::MulColumn
+                    )
                     && graph.entries[x.id()].shape.cols > 1
             };
             let base = |x: Node| {
                 single(x)
                     && !matches!(
                         graph.entries[x.id()].op,
-                        Op::Input(_) | Op::Param(_) | Op::Constant(_) | Op::Reshape | Op::Unary(Function::Silu(_))
+                        Op::Input(_)
+                            | Op::Param(_)
+                            | Op::Constant(_)
+                            | Op::Reshape
+                            | Op::Unary(Function::Silu(_))
                     )
             };
             if product(b) && base(a) {
@@ -346,13 +378,24 @@ impl Planner<'_> {
                 }
             };
             inputs.push((place, shape.rows, shape.cols));
-            let node = self.graph.entries.iter().position(|e| e.op == Op::Input(slot));
+            let node = self
+                .graph
+                .entries
+                .iter()
+                .position(|e| e.op == Op::Input(slot));
             if let Some(id) = node {
                 self.places[id] = Some(place);
             }
         }
         for (position, &node) in order.iter().enumerate() {
-            self.allocate(node, position, &last_use, &mut arena, &mut globals, &mut sums);
+            self.allocate(
+                node,
+                position,
+                &last_use,
+                &mut arena,
+                &mut globals,
+                &mut sums,
+            );
             self.release(node, position, &last_use, &mut arena);
         }
         let mut plan = Plan {
@@ -382,7 +425,8 @@ impl Planner<'_> {
         }
         for &output in outputs {
             let shape = self.graph.shape(output);
-            plan.outputs.push((self.place(output), shape.rows, shape.cols));
+            plan.outputs
+                .push((self.place(output), shape.rows, shape.cols));
         }
         plan
     }
@@ -400,10 +444,22 @@ impl Planner<'_> {
                 Op::Param(offset) => self.places[id] = Some(Place::Param(offset)),
                 Op::Input(_) | Op::Reshape => (),
                 // Done by the terms that write into its accumulator.
-                Op::Add if entry.inputs.iter().flatten().all(|i| self.facts.merged[i.id()].is_some()) => (),
+                Op::Add
+                    if entry
+                        .inputs
+                        .iter()
+                        .flatten()
+                        .all(|i| self.facts.merged[i.id()].is_some()) =>
+                {
+                    ()
+                }
                 // Done at the place of the `add` that it is folded into.
                 _ if self.facts.folded[id].is_some() => (),
-                Op::Unary(Function::Silu(_)) if entry.inputs[0].is_some_and(|z| self.silu[z.id()].is_some()) => (),
+                Op::Unary(Function::Silu(_))
+                    if entry.inputs[0].is_some_and(|z| self.silu[z.id()].is_some()) =>
+                {
+                    ()
+                }
                 _ => {
                     if let (Op::Unary(Function::Silu(_)), Some(z)) = (entry.op, entry.inputs[0]) {
                         self.silu[z.id()] = Some(node);
@@ -449,11 +505,15 @@ impl Planner<'_> {
     /// Nodes an instruction writes: one, or all orders of SiLU.
     fn writes(&self, node: Node) -> Vec<Node> {
         let entry = &self.graph.entries[node.id()];
-        let (Op::Unary(Function::Silu(_)), Some(z)) = (entry.op, entry.inputs[0]) else { return vec![node] };
+        let (Op::Unary(Function::Silu(_)), Some(z)) = (entry.op, entry.inputs[0]) else {
+            return vec![node];
+        };
         (0..self.graph.entries.len())
             .filter(|&id| {
                 let e = &self.graph.entries[id];
-                self.facts.needed[id] && matches!(e.op, Op::Unary(Function::Silu(_))) && e.inputs[0] == Some(z)
+                self.facts.needed[id]
+                    && matches!(e.op, Op::Unary(Function::Silu(_)))
+                    && e.inputs[0] == Some(z)
             })
             .map(|id| Node(id as u32))
             .collect()
@@ -480,7 +540,9 @@ impl Planner<'_> {
         }
         if !is_unit(self.graph, node) {
             *globals += self.len(node).next_multiple_of(16);
-            self.places[node.id()] = Some(Place::Global(*globals - self.len(node).next_multiple_of(16)));
+            self.places[node.id()] = Some(Place::Global(
+                *globals - self.len(node).next_multiple_of(16),
+            ));
             return;
         }
         let entry = &self.graph.entries[node.id()];
@@ -500,7 +562,11 @@ impl Planner<'_> {
 
     /// The buffer a folded product accumulates into, if `node` is such an `add`.
     fn fold_base(&self, node: Node) -> Option<Node> {
-        self.graph.entries[node.id()].inputs.iter().flatten().find_map(|i| self.facts.folded[i.id()])
+        self.graph.entries[node.id()]
+            .inputs
+            .iter()
+            .flatten()
+            .find_map(|i| self.facts.folded[i.id()])
     }
 
     /// Operands whose buffer the element-wise result may take: same size, read for the last time here.
@@ -508,7 +574,14 @@ impl Planner<'_> {
         let entry = &self.graph.entries[node.id()];
         let elementwise = matches!(
             entry.op,
-            Op::Add | Op::Sub | Op::Mul | Op::Affine { .. } | Op::Unary(_) | Op::Bias | Op::MulColumn | Op::Softmax
+            Op::Add
+                | Op::Sub
+                | Op::Mul
+                | Op::Affine { .. }
+                | Op::Unary(_)
+                | Op::Bias
+                | Op::MulColumn
+                | Op::Softmax
         );
         if !elementwise {
             return Vec::new();
@@ -531,12 +604,19 @@ impl Planner<'_> {
 
     /// Gives back the buffers that are read for the last time at `position`, and of results that nobody reads.
     fn release(&mut self, node: Node, position: usize, last_use: &[usize], arena: &mut Arena) {
-        let written: Vec<Place> = self.writes(node).into_iter().map(|w| self.place(w)).collect();
+        let written: Vec<Place> = self
+            .writes(node)
+            .into_iter()
+            .map(|w| self.place(w))
+            .collect();
         let mut dead: Vec<Node> = self
             .reads(node)
             .into_iter()
             .map(|x| storage(self.graph, x))
-            .filter(|x| last_use[x.id()] == position && !matches!(self.graph.entries[x.id()].op, Op::Input(_)))
+            .filter(|x| {
+                last_use[x.id()] == position
+                    && !matches!(self.graph.entries[x.id()].op, Op::Input(_))
+            })
             .collect();
         dead.sort();
         dead.dedup();
@@ -559,7 +639,11 @@ impl Planner<'_> {
     fn emit(&self, node: Node, plan: &mut Plan) {
         let base = self.fold_base(node);
         let product = base.and_then(|_| {
-            self.graph.entries[node.id()].inputs.iter().flatten().find(|i| self.facts.folded[i.id()].is_some())
+            self.graph.entries[node.id()]
+                .inputs
+                .iter()
+                .flatten()
+                .find(|i| self.facts.folded[i.id()].is_some())
         });
         // A folded product is emitted in place of its `add`.
         let source = product.copied().unwrap_or(node);
@@ -591,14 +675,23 @@ impl Planner<'_> {
         let in_tiles = is_unit(self.graph, node) || is_reduction(self.graph, node);
         if let (Op::MatMul { transposed }, Some(source)) = (entry.op, instruction.b) {
             let (k, n) = (instruction.a_cols, instruction.cols);
-            let known = stage.packs.iter().find(|p| p.source == source && p.transposed == transposed && p.n == n);
+            let known = stage
+                .packs
+                .iter()
+                .find(|p| p.source == source && p.transposed == transposed && p.n == n);
             instruction.packed = match known {
                 Some(pack) if in_tiles => pack.offset,
                 _ => {
                     let offset = plan.packed;
                     plan.packed += gemm::packed_len(self.isa, k, n).next_multiple_of(16);
                     if in_tiles {
-                        stage.packs.push(Pack { source, k, n, transposed, offset });
+                        stage.packs.push(Pack {
+                            source,
+                            k,
+                            n,
+                            transposed,
+                            offset,
+                        });
                     }
                     offset
                 }
@@ -612,10 +705,26 @@ impl Planner<'_> {
             Op::Outer => flops(instruction.a_rows, instruction.a_cols, instruction.b_cols),
             _ => 0.0,
         };
-        *(if in_tiles { &mut plan.flops_unit } else { &mut plan.flops_global }) += work;
-        let folded = if product.is_some() { " (accumulated)" } else { "" };
+        *(if in_tiles {
+            &mut plan.flops_unit
+        } else {
+            &mut plan.flops_global
+        }) += work;
+        let folded = if product.is_some() {
+            " (accumulated)"
+        } else {
+            ""
+        };
         let phase = if in_tiles { "tile  " } else { "global" };
-        plan.text.push(format!("{phase} {:?} <- {}{folded}", instruction.out, self.graph.describe(source)));
-        if in_tiles { stage.tiles.push(instruction) } else { stage.globals.push(instruction) }
+        plan.text.push(format!(
+            "{phase} {:?} <- {}{folded}",
+            instruction.out,
+            self.graph.describe(source)
+        ));
+        if in_tiles {
+            stage.tiles.push(instruction)
+        } else {
+            stage.globals.push(instruction)
+        }
     }
 }

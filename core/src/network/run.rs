@@ -85,7 +85,9 @@ impl<T> Outputs<'_, T> {
     /// Numbers of output `k` for the units of this tile.
     pub fn numbers(&self, k: usize) -> &[T] {
         match self.plan.outputs[k] {
-            (Place::Tile(start), Rows::Unit(m), cols) => &self.arena[start..start + m * cols * self.units],
+            (Place::Tile(start), Rows::Unit(m), cols) => {
+                &self.arena[start..start + m * cols * self.units]
+            }
             _ => unreachable!("output {k} is global: read it with Program::global"),
         }
     }
@@ -112,11 +114,20 @@ impl<T: Real> Program<T> {
     }
 
     /// As [`Program::new`], with a given number of units per tile.
-    pub fn with_tile(graph: &Graph, outputs: &[Node], pool: Arc<Pool>, isa: Isa, tile_units: usize) -> Program<T> {
+    pub fn with_tile(
+        graph: &Graph,
+        outputs: &[Node],
+        pool: Arc<Pool>,
+        isa: Isa,
+        tile_units: usize,
+    ) -> Program<T> {
         let plan = Plan::new(graph, outputs, tile_units, isa);
         let workspaces = (0..pool.threads())
             .map(|_| {
-                Mutex::new(Workspace { arena: vec![T::ZERO; plan.arena], index: vec![0; plan.index_len] })
+                Mutex::new(Workspace {
+                    arena: vec![T::ZERO; plan.arena],
+                    index: vec![0; plan.index_len],
+                })
             })
             .collect();
         let chunks = if plan.sums > 0 { SUMMING_CHUNKS } else { 0 };
@@ -124,7 +135,9 @@ impl<T: Real> Program<T> {
             globals: vec![T::ZERO; plan.globals + plan.sums],
             packed: vec![T::ZERO; plan.packed],
             workspaces,
-            chunks: (0..chunks).map(|_| Mutex::new(vec![T::ZERO; plan.sums])).collect(),
+            chunks: (0..chunks)
+                .map(|_| Mutex::new(vec![T::ZERO; plan.sums]))
+                .collect(),
             pool,
             plan,
         }
@@ -139,7 +152,11 @@ impl<T: Real> Program<T> {
     pub fn set_global(&mut self, slot: usize, values: &[T]) {
         match self.plan.inputs[slot] {
             (Place::Global(start), Rows::Global(m), cols) => {
-                assert_eq!(values.len(), m * cols, "global input {slot} is {m} x {cols}");
+                assert_eq!(
+                    values.len(),
+                    m * cols,
+                    "global input {slot} is {m} x {cols}"
+                );
                 self.globals[start..start + m * cols].copy_from_slice(values);
             }
             _ => unreachable!("input {slot} belongs to units: it is filled tile by tile"),
@@ -148,13 +165,20 @@ impl<T: Real> Program<T> {
 
     /// Number of chunks a batch of `units` is cut into, and the units of each: the same for any number of threads.
     pub fn chunk_count(&self, units: usize) -> usize {
-        let most = if self.plan.sums > 0 { SUMMING_CHUNKS } else { MAPPING_CHUNKS };
+        let most = if self.plan.sums > 0 {
+            SUMMING_CHUNKS
+        } else {
+            MAPPING_CHUNKS
+        };
         units.div_ceil(self.plan.tile_units).clamp(1, most)
     }
 
     /// Units of chunk `chunk` of a batch of `units`.
     pub fn chunk(&self, units: usize, chunk: usize) -> Range<usize> {
-        let (tiles, chunks) = (units.div_ceil(self.plan.tile_units), self.chunk_count(units));
+        let (tiles, chunks) = (
+            units.div_ceil(self.plan.tile_units),
+            self.chunk_count(units),
+        );
         let start = |c: usize| (c * tiles / chunks * self.plan.tile_units).min(units);
         start(chunk)..start(chunk + 1)
     }
@@ -162,7 +186,12 @@ impl<T: Real> Program<T> {
     /// Runs the batch: `fill` provides the inputs of each tile, `sink` takes its per-unit outputs. Global outputs are
     /// read with [`Program::global`] afterwards.
     pub fn run(&mut self, params: &[T], units: usize, fill: Fill<'_, T>, sink: Sink<'_, T>) {
-        assert!(params.len() >= self.plan.parameters, "{} parameters, expected {}", params.len(), self.plan.parameters);
+        assert!(
+            params.len() >= self.plan.parameters,
+            "{} parameters, expected {}",
+            params.len(),
+            self.plan.parameters
+        );
         assert!(
             self.plan.passes() <= 1 || units <= self.plan.tile_units,
             "a graph that reads its own sums runs on one tile of at most {} units, not {units}",
@@ -183,7 +212,17 @@ impl<T: Real> Program<T> {
                 let first = this.plan.stages[..stage].iter().all(|s| s.tiles.is_empty());
                 pool.run(this.chunk_count(units), &|thread, chunk| {
                     let _flush = FlushDenormals::new();
-                    this.run_chunk(stage, params, units, thread, chunk, first, Some(stage) == last_pass, fill, sink);
+                    this.run_chunk(
+                        stage,
+                        params,
+                        units,
+                        thread,
+                        chunk,
+                        first,
+                        Some(stage) == last_pass,
+                        fill,
+                        sink,
+                    );
                 });
                 self.reduce(units);
             }
@@ -193,7 +232,9 @@ impl<T: Real> Program<T> {
     /// Global output `k` of the last run.
     pub fn global(&self, k: usize) -> &[T] {
         let (place, rows, cols) = self.plan.outputs[k];
-        let Rows::Global(m) = rows else { unreachable!("output {k} belongs to units: take it in the sink") };
+        let Rows::Global(m) = rows else {
+            unreachable!("output {k} belongs to units: take it in the sink")
+        };
         match place {
             Place::Global(start) => &self.globals[start..start + m * cols],
             Place::Sum(start) => &self.globals[self.plan.globals + start..][..m * cols],
@@ -208,7 +249,14 @@ impl<T: Real> Program<T> {
             if let (Op::MatMul { transposed }, Some(w)) = (instruction.op, instruction.b) {
                 let (k, n) = (instruction.a_cols, instruction.cols);
                 let source = global_slice(plan, &self.globals, params, w, k * n);
-                gemm::pack(plan.isa, k, n, source, transposed, &mut self.packed[instruction.packed..]);
+                gemm::pack(
+                    plan.isa,
+                    k,
+                    n,
+                    source,
+                    transposed,
+                    &mut self.packed[instruction.packed..],
+                );
             }
             if let (Op::Outer | Op::SumRows, Place::Global(start), Rows::Global(m)) =
                 (instruction.op, instruction.out, instruction.rows)
@@ -231,7 +279,14 @@ impl<T: Real> Program<T> {
         }
         for pack in &plan.stages[stage].packs {
             let source = global_slice(plan, &self.globals, params, pack.source, pack.k * pack.n);
-            gemm::pack(plan.isa, pack.k, pack.n, source, pack.transposed, &mut self.packed[pack.offset..]);
+            gemm::pack(
+                plan.isa,
+                pack.k,
+                pack.n,
+                source,
+                pack.transposed,
+                &mut self.packed[pack.offset..],
+            );
         }
     }
 
@@ -260,7 +315,15 @@ impl<T: Real> Program<T> {
         while start < range.end {
             let tile = start..(start + plan.tile_units).min(range.end);
             if first {
-                fill(tile.clone(), &mut Inputs { plan, arena, index, units: tile.len() });
+                fill(
+                    tile.clone(),
+                    &mut Inputs {
+                        plan,
+                        arena,
+                        index,
+                        units: tile.len(),
+                    },
+                );
             }
             let memory = Memory {
                 plan,
@@ -269,7 +332,9 @@ impl<T: Real> Program<T> {
                 globals: self.globals.as_ptr().cast_mut(),
                 packed: self.packed.as_ptr(),
                 arena: arena.as_mut_ptr(),
-                sums: sums.as_mut().map_or(std::ptr::null_mut(), |s| s.as_mut_ptr()),
+                sums: sums
+                    .as_mut()
+                    .map_or(std::ptr::null_mut(), |s| s.as_mut_ptr()),
                 index,
                 units: tile.len(),
             };
@@ -279,7 +344,15 @@ impl<T: Real> Program<T> {
                 unsafe { memory.execute(instruction) };
             }
             if last {
-                sink(chunk, tile.clone(), &Outputs { plan, arena, units: tile.len() });
+                sink(
+                    chunk,
+                    tile.clone(),
+                    &Outputs {
+                        plan,
+                        arena,
+                        units: tile.len(),
+                    },
+                );
             }
             start = tile.end;
         }
@@ -289,7 +362,10 @@ impl<T: Real> Program<T> {
     fn reduce(&mut self, units: usize) {
         let count = self.chunk_count(units);
         let total = &mut self.globals[self.plan.globals..];
-        for (c, chunk) in self.chunks[..count.min(self.chunks.len())].iter().enumerate() {
+        for (c, chunk) in self.chunks[..count.min(self.chunks.len())]
+            .iter()
+            .enumerate()
+        {
             let sums = lock(chunk);
             if c == 0 {
                 total.copy_from_slice(&sums);
@@ -307,7 +383,13 @@ fn lock<X>(mutex: &Mutex<X>) -> std::sync::MutexGuard<'_, X> {
 }
 
 /// A global operand that is about to be packed.
-fn global_slice<'a, T>(plan: &Plan, globals: &'a [T], params: &'a [T], place: Place, len: usize) -> &'a [T] {
+fn global_slice<'a, T>(
+    plan: &Plan,
+    globals: &'a [T],
+    params: &'a [T],
+    place: Place,
+    len: usize,
+) -> &'a [T] {
     match place {
         Place::Param(start) => &params[start..start + len],
         Place::Global(start) => &globals[start..start + len],
@@ -374,9 +456,28 @@ impl<T: Real> Memory<'_, T> {
             match i.op {
                 Op::MatMul { .. } => {
                     let packed = self.packed.add(i.packed);
-                    gemm::matmul(isa, isa.panel(), m, i.a_cols, i.cols, a, packed, out, i.accumulate)
+                    gemm::matmul(
+                        isa,
+                        isa.panel(),
+                        m,
+                        i.a_cols,
+                        i.cols,
+                        a,
+                        packed,
+                        out,
+                        i.accumulate,
+                    )
                 }
-                Op::Outer => gemm::outer(isa, isa.panel(), self.rows(i.a_rows), i.a_cols, i.b_cols, a, b, out),
+                Op::Outer => gemm::outer(
+                    isa,
+                    isa.panel(),
+                    self.rows(i.a_rows),
+                    i.a_cols,
+                    i.b_cols,
+                    a,
+                    b,
+                    out,
+                ),
                 Op::BroadcastRows => rows::broadcast_rows(isa, m, i.cols, a, out),
                 Op::SumRows => rows::sum_rows(isa, self.rows(i.a_rows), i.cols, a, out),
                 Op::Bias => elementwise::bias(isa, m, i.cols, a, b, out),
@@ -393,7 +494,9 @@ impl<T: Real> Memory<'_, T> {
                 Op::BroadcastColumns => rows::broadcast_columns(isa, m, i.cols, a, out),
                 Op::Unary(function) => match function {
                     Function::Silu(_) => {
-                        let outs = i.silu.map(|place| place.map_or(std::ptr::null_mut(), |p| self.write(p)));
+                        let outs = i
+                            .silu
+                            .map(|place| place.map_or(std::ptr::null_mut(), |p| self.write(p)));
                         elementwise::silu_orders(isa, n, a, outs)
                     }
                     Function::Sigmoid => elementwise::logistic(isa, n, a, out),
@@ -410,11 +513,27 @@ impl<T: Real> Memory<'_, T> {
                 Op::Pad(start) => rows::pad(isa, m, i.cols, start, i.a_cols, a, out),
                 Op::Gather(pattern) => {
                     let from = self.rows(i.a_rows) / self.units;
-                    rows::gather(isa, self.units, from, i.cols, &self.plan.patterns[pattern], a, out)
+                    rows::gather(
+                        isa,
+                        self.units,
+                        from,
+                        i.cols,
+                        &self.plan.patterns[pattern],
+                        a,
+                        out,
+                    )
                 }
                 Op::SegmentSum(pattern) => {
                     let to = m / self.units;
-                    rows::segment_sum(isa, self.units, to, i.cols, &self.plan.patterns[pattern], a, out)
+                    rows::segment_sum(
+                        isa,
+                        self.units,
+                        to,
+                        i.cols,
+                        &self.plan.patterns[pattern],
+                        a,
+                        out,
+                    )
                 }
                 Op::Lookup(slot) => {
                     let table = std::slice::from_raw_parts(a, self.rows(i.a_rows) * i.cols);

@@ -10,7 +10,9 @@ fn numbers(n: usize, seed: u64) -> Vec<f64> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) + 1;
     (0..n)
         .map(|_| {
-            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            state = state
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
             (state >> 11) as f64 / (1u64 << 52) as f64 - 1.0
         })
         .collect()
@@ -26,7 +28,13 @@ fn len(shape: Shape) -> usize {
 }
 
 /// Runs `outputs` on one tile; `values[k]` fills input slot `k`, `index[k]` index slot `k`.
-fn evaluate(g: &Graph, outputs: &[Node], values: &[Vec<f64>], index: &[Vec<u32>], isa: Isa) -> Vec<Vec<f64>> {
+fn evaluate(
+    g: &Graph,
+    outputs: &[Node],
+    values: &[Vec<f64>],
+    index: &[Vec<u32>],
+    isa: Isa,
+) -> Vec<Vec<f64>> {
     let mut program = Program::<f64>::with_tile(g, outputs, Arc::new(Pool::new(1)), isa, UNITS);
     for (slot, value) in values.iter().enumerate() {
         if matches!(g.inputs[slot].rows, Rows::Global(_)) {
@@ -67,7 +75,10 @@ type Pairs = Vec<(Node, Node)>;
 fn total(g: &Graph, pairs: &Pairs, values: &[Vec<f64>], index: &[Vec<u32>], isa: Isa) -> f64 {
     let outputs: Vec<Node> = pairs.iter().flat_map(|&(a, b)| [a, b]).collect();
     let values = evaluate(g, &outputs, values, index, isa);
-    values.chunks(2).map(|p| p[0].iter().zip(&p[1]).map(|(x, y)| x * y).sum::<f64>()).sum()
+    values
+        .chunks(2)
+        .map(|p| p[0].iter().zip(&p[1]).map(|(x, y)| x * y).sum::<f64>())
+        .sum()
 }
 
 /// Differentiates `build` three times along fixed directions; each order against the central difference of the order
@@ -82,7 +93,12 @@ fn check(name: &str, leaves: &[Shape], shift: f64, build: impl Fn(&mut Graph, &[
         let mut nodes = Vec::new();
         for (k, &shape) in leaves.iter().enumerate() {
             nodes.push(g.input(shape.rows, shape.cols).0);
-            values.push(numbers(len(shape), 10 + k as u64).iter().map(|x| x + shift).collect::<Vec<f64>>());
+            values.push(
+                numbers(len(shape), 10 + k as u64)
+                    .iter()
+                    .map(|x| x + shift)
+                    .collect::<Vec<f64>>(),
+            );
         }
         let out = build(&mut g, &nodes);
         let seed = g.shape(out);
@@ -108,14 +124,21 @@ fn check(name: &str, leaves: &[Shape], shift: f64, build: impl Fn(&mut Graph, &[
             let moved = |sign: f64| {
                 let mut values = values.clone();
                 for (value, direction) in values.iter_mut().zip(&directions[order]) {
-                    value.iter_mut().zip(direction).for_each(|(v, d)| *v += sign * h * d);
+                    value
+                        .iter_mut()
+                        .zip(direction)
+                        .for_each(|(v, d)| *v += sign * h * d);
                 }
                 total(&g, &pairs[order], &values, &index, isa)
             };
             let difference = (moved(1.0) - moved(-1.0)) / (2.0 * h);
             let exact = total(&g, &pairs[order + 1], &values, &index, isa);
             let error = (exact - difference).abs() / (1.0 + exact.abs());
-            assert!(error < 1e-6, "{name}, order {}, {isa}: {exact} against {difference}", order + 1);
+            assert!(
+                error < 1e-6,
+                "{name}, order {}, {isa}: {exact} against {difference}",
+                order + 1
+            );
         }
     }
 }
@@ -130,16 +153,40 @@ fn global(m: usize, cols: usize) -> Shape {
 
 #[test]
 fn products() {
-    check("matmul", &[unit(2, 3), global(3, 5)], 0.0, |g, x| g.matmul(x[0], x[1], false));
-    check("matmul transposed", &[unit(2, 3), global(5, 3)], 0.0, |g, x| g.matmul(x[0], x[1], true));
-    check("global matmul", &[global(4, 3), global(3, 5)], 0.0, |g, x| g.matmul(x[0], x[1], false));
-    check("outer", &[unit(2, 3), unit(2, 4)], 0.0, |g, x| g.outer(x[0], x[1]));
-    check("global outer", &[global(2, 3), global(2, 4)], 0.0, |g, x| g.outer(x[0], x[1]));
-    check("outer read by rows", &[unit(2, 3), unit(2, 4)], 0.0, |g, x| {
-        let w = g.outer(x[0], x[1]);
-        let y = g.matmul(x[1], w, true);
-        g.unary(Function::Sin, y)
+    check("matmul", &[unit(2, 3), global(3, 5)], 0.0, |g, x| {
+        g.matmul(x[0], x[1], false)
     });
+    check(
+        "matmul transposed",
+        &[unit(2, 3), global(5, 3)],
+        0.0,
+        |g, x| g.matmul(x[0], x[1], true),
+    );
+    check(
+        "global matmul",
+        &[global(4, 3), global(3, 5)],
+        0.0,
+        |g, x| g.matmul(x[0], x[1], false),
+    );
+    check("outer", &[unit(2, 3), unit(2, 4)], 0.0, |g, x| {
+        g.outer(x[0], x[1])
+    });
+    check(
+        "global outer",
+        &[global(2, 3), global(2, 4)],
+        0.0,
+        |g, x| g.outer(x[0], x[1]),
+    );
+    check(
+        "outer read by rows",
+        &[unit(2, 3), unit(2, 4)],
+        0.0,
+        |g, x| {
+            let w = g.outer(x[0], x[1]);
+            let y = g.matmul(x[1], w, true);
+            g.unary(Function::Sin, y)
+        },
+    );
 }
 
 #[test]
@@ -209,11 +256,15 @@ fn elements() {
         Function::Cos,
     ] {
         // 40 columns: whole vector blocks and a remainder.
-        check(&format!("{function:?}"), &[unit(2, 40)], 0.3, |g, x| g.unary(function, x[0]));
+        check(&format!("{function:?}"), &[unit(2, 40)], 0.3, |g, x| {
+            g.unary(function, x[0])
+        });
     }
     check("ln", &[unit(2, 5)], 2.5, |g, x| g.unary(Function::Ln, x[0]));
     for p in [-1.0, 0.5, -0.5, 1.5, 2.0, 3.0] {
-        check(&format!("power {p}"), &[unit(2, 35)], 2.5, |g, x| g.power(x[0], p));
+        check(&format!("power {p}"), &[unit(2, 35)], 2.5, |g, x| {
+            g.power(x[0], p)
+        });
     }
 }
 
@@ -231,12 +282,19 @@ fn within_rows() {
         let s = g.row_sum(x[0]);
         g.unary(Function::Sin, s)
     });
-    check("broadcast_columns", &[unit(2, 1), unit(2, 3)], 0.0, |g, x| {
-        let s = g.broadcast_columns(x[0], 3);
-        let s = g.add(s, x[1]);
-        g.unary(Function::Sin, s)
+    check(
+        "broadcast_columns",
+        &[unit(2, 1), unit(2, 3)],
+        0.0,
+        |g, x| {
+            let s = g.broadcast_columns(x[0], 3);
+            let s = g.add(s, x[1]);
+            g.unary(Function::Sin, s)
+        },
+    );
+    check("log_sum_exp", &[unit(2, 5)], 0.0, |g, x| {
+        g.log_sum_exp(x[0])
     });
-    check("log_sum_exp", &[unit(2, 5)], 0.0, |g, x| g.log_sum_exp(x[0]));
     check("softmax", &[unit(2, 5)], 0.0, |g, x| g.softmax(x[0]));
     check("slice", &[unit(2, 5)], 0.0, |g, x| {
         let s = g.slice(x[0], 1, 3);
@@ -250,10 +308,15 @@ fn within_rows() {
         let s = g.concat(x[0], x[1]);
         g.unary(Function::Sin, s)
     });
-    check("squared_distance", &[unit(2, 3), unit(2, 3)], 0.0, |g, x| {
-        let s = g.squared_distance(x[0], x[1]);
-        g.unary(Function::Sin, s)
-    });
+    check(
+        "squared_distance",
+        &[unit(2, 3), unit(2, 3)],
+        0.0,
+        |g, x| {
+            let s = g.squared_distance(x[0], x[1]);
+            g.unary(Function::Sin, s)
+        },
+    );
 }
 
 #[test]
@@ -299,13 +362,18 @@ fn third_derivatives_agree_with_num_dual() {
     program.set_global(bslot, &b);
     let points = [-1.5, 0.3, 2.0];
     let found = Mutex::new(vec![[0.0; 4]; 3]);
-    program.run(&[], 3, &|u, inputs| inputs.numbers(slot).copy_from_slice(&points[u]), &|_, u, out| {
-        for (i, u) in u.enumerate() {
-            for k in 0..4 {
-                found.lock().unwrap()[u][k] = out.numbers(k)[i];
+    program.run(
+        &[],
+        3,
+        &|u, inputs| inputs.numbers(slot).copy_from_slice(&points[u]),
+        &|_, u, out| {
+            for (i, u) in u.enumerate() {
+                for k in 0..4 {
+                    found.lock().unwrap()[u][k] = out.numbers(k)[i];
+                }
             }
-        }
-    });
+        },
+    );
     for (&y, found) in points.iter().zip(found.into_inner().unwrap()) {
         let (f, f1, f2, f3) = num_dual::third_derivative(
             |y| {
@@ -319,7 +387,10 @@ fn third_derivatives_agree_with_num_dual() {
             y,
         );
         for (found, exact) in found.iter().zip([f, f1, f2, f3]) {
-            assert!((found - exact).abs() < 1e-11 * (1.0 + exact.abs()), "{found} against {exact}");
+            assert!(
+                (found - exact).abs() < 1e-11 * (1.0 + exact.abs()),
+                "{found} against {exact}"
+            );
         }
     }
 }

@@ -52,7 +52,11 @@ pub enum ObjectiveName {
 
 impl ObjectiveName {
     /// All of them.
-    pub const ALL: [ObjectiveName; 3] = [ObjectiveName::Dsm, ObjectiveName::Diffclf, ObjectiveName::BinaryDiffclf];
+    pub const ALL: [ObjectiveName; 3] = [
+        ObjectiveName::Dsm,
+        ObjectiveName::Diffclf,
+        ObjectiveName::BinaryDiffclf,
+    ];
 
     /// The objective itself.
     pub fn objective(self) -> &'static dyn Objective {
@@ -84,19 +88,30 @@ impl std::str::FromStr for Term {
 
     /// `name` or `weight*name`.
     fn from_str(text: &str) -> Result<Term> {
-        let wrong = |expected: String| Error::Value { name: "objective", found: format!("{text:?}"), expected };
+        let wrong = |expected: String| Error::Value {
+            name: "objective",
+            found: format!("{text:?}"),
+            expected,
+        };
         let (weight, name) = match text.split_once('*') {
             Some((weight, name)) => {
-                let weight = weight.trim().parse().map_err(|_| wrong("a number before the `*`".into()))?;
+                let weight = weight
+                    .trim()
+                    .parse()
+                    .map_err(|_| wrong("a number before the `*`".into()))?;
                 (weight, name)
             }
             None => (1.0, text),
         };
-        let found = ObjectiveName::ALL.into_iter().find(|o| o.objective().name() == name.trim());
+        let found = ObjectiveName::ALL
+            .into_iter()
+            .find(|o| o.objective().name() == name.trim());
         let names = ObjectiveName::ALL.map(|o| o.objective().name()).join(", ");
         match found {
             Some(objective) => Ok(Term { objective, weight }),
-            None => Err(wrong(format!("one of {names}, or a weighted sum such as dsm+0.5*diffclf"))),
+            None => Err(wrong(format!(
+                "one of {names}, or a weighted sum such as dsm+0.5*diffclf"
+            ))),
         }
     }
 }
@@ -108,17 +123,35 @@ pub fn parse_terms(text: &str) -> Result<Vec<Term>> {
 
 /// Checks a weighted sum for rows of `levels` levels.
 pub fn validate_terms(terms: &[Term], levels: usize) -> Result<()> {
-    let wrong = |name, found: String, expected: String| Err(Error::Value { name, found, expected });
+    let wrong = |name, found: String, expected: String| {
+        Err(Error::Value {
+            name,
+            found,
+            expected,
+        })
+    };
     if terms.is_empty() {
-        return wrong("objectives", "none".into(), "at least one, for instance dsm".into());
+        return wrong(
+            "objectives",
+            "none".into(),
+            "at least one, for instance dsm".into(),
+        );
     }
     for (k, term) in terms.iter().enumerate() {
         let objective = term.objective.objective();
         if !(term.weight.is_finite() && term.weight > 0.0) {
-            return wrong("objective weight", term.weight.to_string(), "a positive number".into());
+            return wrong(
+                "objective weight",
+                term.weight.to_string(),
+                "a positive number".into(),
+            );
         }
         if terms[..k].iter().any(|t| t.objective == term.objective) {
-            return wrong("objectives", format!("{} twice", objective.name()), "each at most once".into());
+            return wrong(
+                "objectives",
+                format!("{} twice", objective.name()),
+                "each at most once".into(),
+            );
         }
         let (least, most) = (objective.least_levels(), objective.most_levels());
         if !(least..=most).contains(&levels) {

@@ -38,12 +38,30 @@ impl<'a> Scene<'a> {
     pub fn new(spec: &'a ModelSpec, mode: TimeMode, levels: usize) -> Scene<'a> {
         let mut builder = Builder::new(spec, mode);
         let (_, start) = builder.graph.input(Rows::Unit(1), spec.dim);
-        let end = spec.process.is_interpolant().then(|| builder.graph.input(Rows::Unit(1), spec.dim).1);
+        let end = spec
+            .process
+            .is_interpolant()
+            .then(|| builder.graph.input(Rows::Unit(1), spec.dim).1);
         let (noise, noise_slot) = builder.graph.input(Rows::Unit(levels), spec.dim);
         let (points, points_slot) = builder.graph.input(Rows::Unit(levels), spec.dim);
         let own_group = builder.group((0..levels as u32).collect());
-        let slots = Slots { start, end, noise: noise_slot, points: points_slot, mirror: None };
-        Scene { builder, levels, slots, noise, points, mirror: None, own_group, other_group: None }
+        let slots = Slots {
+            start,
+            end,
+            noise: noise_slot,
+            points: points_slot,
+            mirror: None,
+        };
+        Scene {
+            builder,
+            levels,
+            slots,
+            noise,
+            points,
+            mirror: None,
+            own_group,
+            other_group: None,
+        }
     }
 
     /// The graph, for building a loss.
@@ -73,7 +91,11 @@ impl<'a> Scene<'a> {
 
     fn own(&mut self) -> EnergyNodes {
         let (points, group) = (self.points, self.own_group);
-        self.builder.energy(&Points { points, pattern: None, group })
+        self.builder.energy(&Points {
+            points,
+            pattern: None,
+            group,
+        })
     }
 
     /// Score at `(t_i, y_i)`, `Unit(N) x d`.
@@ -93,7 +115,11 @@ impl<'a> Scene<'a> {
                 *self.mirror.insert(points)
             }
         };
-        let nodes = self.builder.energy(&Points { points, pattern: None, group: self.own_group });
+        let nodes = self.builder.energy(&Points {
+            points,
+            pattern: None,
+            group: self.own_group,
+        });
         self.builder.score(&nodes)
     }
 
@@ -109,14 +135,24 @@ impl<'a> Scene<'a> {
         let group = match self.other_group {
             Some(group) => group,
             None => {
-                let times = (0..n).flat_map(|i| (0..n).filter(move |&j| j != i)).collect();
+                let times = (0..n)
+                    .flat_map(|i| (0..n).filter(move |&j| j != i))
+                    .collect();
                 *self.other_group.insert(self.builder.group(times))
             }
         };
-        let pattern = (0..n).flat_map(|i| std::iter::repeat_n(i, n as usize - 1)).collect();
-        let nodes = self.builder.energy(&Points { points: self.points, pattern: Some(pattern), group });
+        let pattern = (0..n)
+            .flat_map(|i| std::iter::repeat_n(i, n as usize - 1))
+            .collect();
+        let nodes = self.builder.energy(&Points {
+            points: self.points,
+            pattern: Some(pattern),
+            group,
+        });
         let column = self.builder.log_density(&nodes);
-        self.builder.graph.reshape(column, Rows::Unit(self.levels), self.levels - 1)
+        self.builder
+            .graph
+            .reshape(column, Rows::Unit(self.levels), self.levels - 1)
     }
 
     /// Mean over the N levels of a `Unit(N) x 1` column: the loss of the source row.
@@ -133,6 +169,11 @@ impl<'a> Scene<'a> {
 
     /// The finished graph with what must be filled.
     pub fn finish(self) -> (Graph, Wiring, Slots, Layout) {
-        (self.builder.graph, self.builder.wiring, self.slots, self.builder.layout)
+        (
+            self.builder.graph,
+            self.builder.wiring,
+            self.slots,
+            self.builder.layout,
+        )
     }
 }

@@ -16,7 +16,11 @@ pub struct Adam {
 
 impl Default for Adam {
     fn default() -> Adam {
-        Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8 }
+        Adam {
+            beta1: 0.9,
+            beta2: 0.999,
+            epsilon: 1e-8,
+        }
     }
 }
 
@@ -30,7 +34,9 @@ pub fn clip<T: Real>(gradient: &mut [T], limit: Option<f64>) -> f64 {
             *lane += x.to_f64() * x.to_f64();
         }
     }
-    let norm = (lanes.iter().sum::<f64>() + rest.iter().map(|x| x.to_f64() * x.to_f64()).sum::<f64>()).sqrt();
+    let norm = (lanes.iter().sum::<f64>()
+        + rest.iter().map(|x| x.to_f64() * x.to_f64()).sum::<f64>())
+    .sqrt();
     if let Some(limit) = limit
         && norm > limit
     {
@@ -42,13 +48,30 @@ pub fn clip<T: Real>(gradient: &mut [T], limit: Option<f64>) -> f64 {
 
 impl Adam {
     /// One update; `step` counts from 1.
-    pub fn update<T: Real>(&self, step: u64, rate: f64, gradient: &[T], params: &mut [T], m: &mut [T], v: &mut [T]) {
+    pub fn update<T: Real>(
+        &self,
+        step: u64,
+        rate: f64,
+        gradient: &[T],
+        params: &mut [T],
+        m: &mut [T],
+        v: &mut [T],
+    ) {
         let correction = |beta: f64| 1.0 - beta.powf(step as f64);
         let scale = T::from_f64(rate / correction(self.beta1));
         let inverse = T::from_f64(1.0 / correction(self.beta2));
-        let (b1, b2, epsilon) = (T::from_f64(self.beta1), T::from_f64(self.beta2), T::from_f64(self.epsilon));
+        let (b1, b2, epsilon) = (
+            T::from_f64(self.beta1),
+            T::from_f64(self.beta2),
+            T::from_f64(self.epsilon),
+        );
         let (c1, c2) = (T::from_f64(1.0 - self.beta1), T::from_f64(1.0 - self.beta2));
-        for (((p, &g), m), v) in params.iter_mut().zip(gradient).zip(m.iter_mut()).zip(v.iter_mut()) {
+        for (((p, &g), m), v) in params
+            .iter_mut()
+            .zip(gradient)
+            .zip(m.iter_mut())
+            .zip(v.iter_mut())
+        {
             *m = b1 * *m + c1 * g;
             *v = b2 * *v + c2 * g * g;
             *p = *p - scale * *m / ((*v * inverse).sqrt() + epsilon);
@@ -82,7 +105,10 @@ mod tests {
             for i in 0..2 {
                 me[i] = 0.9 * me[i] + 0.1 * g[i];
                 ve[i] = 0.999 * ve[i] + 0.001 * g[i] * g[i];
-                let (mh, vh) = (me[i] / (1.0 - 0.9f64.powi(k as i32 + 1)), ve[i] / (1.0 - 0.999f64.powi(k as i32 + 1)));
+                let (mh, vh) = (
+                    me[i] / (1.0 - 0.9f64.powi(k as i32 + 1)),
+                    ve[i] / (1.0 - 0.999f64.powi(k as i32 + 1)),
+                );
                 pe[i] -= 0.01 * mh / (vh.sqrt() + 1e-8);
                 assert!((p[i] - pe[i]).abs() < 1e-12);
             }

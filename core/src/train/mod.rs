@@ -1,9 +1,15 @@
-//! Training.
+//! Training: the step on the tile executor, the optimiser, and the loop over stages.
 
 mod adam;
+mod rate;
+mod settings;
 mod source;
 mod step;
+mod trainer;
 
 pub use adam::{Adam, average, clip};
+pub use rate::{Decay, Rate};
+pub use settings::{HeldOut, StageSettings, TrainSettings};
 pub use source::{InMemory, Resampled, Shuffled, Source, Standardisation, Table};
 pub use step::{Draws, Endpoints, Losses, Step, StepPlan};
+pub use trainer::{State, StepReport, Trainer};

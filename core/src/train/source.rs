@@ -53,7 +53,10 @@ pub struct Standardisation {
 impl Standardisation {
     /// No change.
     pub fn identity(dim: usize) -> Standardisation {
-        Standardisation { shift: vec![0.0; dim], scale: 1.0 }
+        Standardisation {
+            shift: vec![0.0; dim],
+            scale: 1.0,
+        }
     }
 }
 
@@ -121,7 +124,11 @@ pub struct Resampled<'a> {
 impl<'a> Resampled<'a> {
     /// Draws from `system`; two endpoints of an interpolant need different seeds.
     pub fn new(system: &'a System, seed: u64, standardisation: Standardisation) -> Resampled<'a> {
-        Resampled { system, seed, standardisation }
+        Resampled {
+            system,
+            seed,
+            standardisation,
+        }
     }
 }
 

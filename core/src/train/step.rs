@@ -75,36 +75,73 @@ pub struct Losses {
 
 impl<T: Real> Step<T> {
     /// Builds the graph of the terms, with the gradient of their weighted mean if `gradient`.
-    pub fn new(spec: &ModelSpec, plan: StepPlan, gradient: bool, pool: Arc<Pool>, isa: Isa) -> Result<Step<T>> {
+    pub fn new(
+        spec: &ModelSpec,
+        plan: StepPlan,
+        gradient: bool,
+        pool: Arc<Pool>,
+        isa: Isa,
+    ) -> Result<Step<T>> {
         spec.validate()?;
         validate_terms(&plan.terms, plan.levels)?;
-        plan.times.validate(&spec.process, &spec.grid, plan.levels)?;
+        plan.times
+            .validate(&spec.process, &spec.grid, plan.levels)?;
         if plan.batch == 0 {
-            return Err(Error::Value { name: "batch", found: "0".into(), expected: "at least 1".into() });
+            return Err(Error::Value {
+                name: "batch",
+                found: "0".into(),
+                expected: "at least 1".into(),
+            });
         }
-        let mode = if plan.times.on_grid() { TimeMode::Levels(spec.grid.levels()) } else { TimeMode::Continuous };
+        let mode = if plan.times.on_grid() {
+            TimeMode::Levels(spec.grid.levels())
+        } else {
+            TimeMode::Continuous
+        };
         let mut scene = Scene::new(spec, mode, plan.levels);
-        let losses: Vec<Node> = plan.terms.iter().map(|t| t.objective.objective().loss(&mut scene)).collect();
+        let losses: Vec<Node> = plan
+            .terms
+            .iter()
+            .map(|t| t.objective.objective().loss(&mut scene))
+            .collect();
         let mut outputs = losses.clone();
         if gradient {
             let g = scene.graph();
             let seeds: Vec<(Node, Node)> = losses
                 .iter()
                 .zip(&plan.terms)
-                .map(|(&loss, t)| (loss, g.constant(t.weight / plan.batch as f64, Shape::new(Rows::Unit(1), 1))))
+                .map(|(&loss, t)| {
+                    (
+                        loss,
+                        g.constant(t.weight / plan.batch as f64, Shape::new(Rows::Unit(1), 1)),
+                    )
+                })
                 .collect();
             let parameters = scene.parameters();
             outputs.extend(scene.graph().grad(&seeds, &parameters));
         }
         let (graph, wiring, slots, layout) = scene.finish();
         let mut program = Program::new(&graph, &outputs, pool, isa);
-        let times: &[f64] = if plan.times.on_grid() { spec.grid.times() } else { &[] };
+        let times: &[f64] = if plan.times.on_grid() {
+            spec.grid.times()
+        } else {
+            &[]
+        };
         let schedule = Schedule::new(spec, &wiring, times);
         schedule.set_globals(spec, &wiring, &mut program);
         let chunks = (0..program.chunk_count(plan.batch))
-            .map(|_| Mutex::new(ChunkLoss { sums: vec![0.0; losses.len()], bad: None }))
+            .map(|_| {
+                Mutex::new(ChunkLoss {
+                    sums: vec![0.0; losses.len()],
+                    bad: None,
+                })
+            })
             .collect();
-        let gradients = layout.entries().iter().map(|e| (e.name.clone(), e.offset, e.rows * e.cols)).collect();
+        let gradients = layout
+            .entries()
+            .iter()
+            .map(|e| (e.name.clone(), e.offset, e.rows * e.cols))
+            .collect();
         Ok(Step {
             mixing: times.iter().map(|&t| mixing(spec, t)).collect(),
             spec: spec.clone(),
@@ -134,41 +171,96 @@ impl<T: Real> Step<T> {
     }
 
     /// Runs step number `step` at these parameters. The gradient goes to `gradient` (empty if the step has none).
-    pub fn run(&mut self, params: &[T], step: u64, from: Endpoints<'_>, losses: &mut Losses, gradient: &mut [T]) -> Result<()> {
+    pub fn run(
+        &mut self,
+        params: &[T],
+        step: u64,
+        from: Endpoints<'_>,
+        losses: &mut Losses,
+        gradient: &mut [T],
+    ) -> Result<()> {
         for chunk in &self.chunks {
             let mut chunk = chunk.lock().unwrap_or_else(PoisonError::into_inner);
             chunk.sums.fill(0.0);
             chunk.bad = None;
         }
-        let Step { spec, plan, program, wiring, slots, schedule, mixing, chunks, .. } = &mut *self;
-        let filler = Filler { spec, plan, wiring, slots, schedule, mixing, step, from };
-        program.run(params, plan.batch, &|units, inputs| filler.fill(units, inputs), &|chunk, units, outputs| {
-            let mut loss = chunks[chunk].lock().unwrap_or_else(PoisonError::into_inner);
-            for term in 0..plan.terms.len() {
-                for (&value, unit) in outputs.numbers(term).iter().zip(units.clone()) {
-                    if !value.is_finite() && loss.bad.is_none() {
-                        loss.bad = Some((unit, term));
+        let Step {
+            spec,
+            plan,
+            program,
+            wiring,
+            slots,
+            schedule,
+            mixing,
+            chunks,
+            ..
+        } = &mut *self;
+        let filler = Filler {
+            spec,
+            plan,
+            wiring,
+            slots,
+            schedule,
+            mixing,
+            step,
+            from,
+        };
+        program.run(
+            params,
+            plan.batch,
+            &|units, inputs| filler.fill(units, inputs),
+            &|chunk, units, outputs| {
+                let mut loss = chunks[chunk].lock().unwrap_or_else(PoisonError::into_inner);
+                for term in 0..plan.terms.len() {
+                    for (&value, unit) in outputs.numbers(term).iter().zip(units.clone()) {
+                        if !value.is_finite() && loss.bad.is_none() {
+                            loss.bad = Some((unit, term));
+                        }
+                        loss.sums[term] += value.to_f64();
                     }
-                    loss.sums[term] += value.to_f64();
                 }
-            }
-        });
+            },
+        );
         losses.terms.resize(self.plan.terms.len(), 0.0);
         losses.terms.fill(0.0);
         for chunk in &self.chunks {
             let chunk = chunk.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some((row, term)) = chunk.bad {
-                let term = self.plan.terms[term].objective.objective().name().to_string();
-                return Err(Error::NonFinite { step, term, row: Some(row) });
+                let term = self.plan.terms[term]
+                    .objective
+                    .objective()
+                    .name()
+                    .to_string();
+                return Err(Error::NonFinite {
+                    step,
+                    term,
+                    row: Some(row),
+                });
             }
-            losses.terms.iter_mut().zip(&chunk.sums).for_each(|(total, sum)| *total += sum);
+            losses
+                .terms
+                .iter_mut()
+                .zip(&chunk.sums)
+                .for_each(|(total, sum)| *total += sum);
         }
-        losses.terms.iter_mut().for_each(|t| *t /= self.plan.batch as f64);
-        losses.total = losses.terms.iter().zip(&self.plan.terms).map(|(loss, term)| loss * term.weight).sum();
+        losses
+            .terms
+            .iter_mut()
+            .for_each(|t| *t /= self.plan.batch as f64);
+        losses.total = losses
+            .terms
+            .iter()
+            .zip(&self.plan.terms)
+            .map(|(loss, term)| loss * term.weight)
+            .sum();
         for (k, (name, offset, len)) in self.gradients.iter().enumerate() {
             let values = self.program.global(self.plan.terms.len() + k);
             if values.iter().any(|x| !x.is_finite()) {
-                return Err(Error::NonFinite { step, term: format!("gradient of {name}"), row: None });
+                return Err(Error::NonFinite {
+                    step,
+                    term: format!("gradient of {name}"),
+                    row: None,
+                });
             }
             gradient[*offset..offset + len].copy_from_slice(values);
         }
@@ -187,11 +279,23 @@ impl<T: Real> Step<T> {
             times: Vec::new(),
         };
         let mut noise = vec![T::ZERO; batch * n * d];
-        T::fill_normal_rows(self.plan.seed, self.plan.purpose, step, 0, n * d, &mut noise);
-        draws.noise.iter_mut().zip(&noise).for_each(|(out, z)| *out = z.to_f64() as f32);
+        T::fill_normal_rows(
+            self.plan.seed,
+            self.plan.purpose,
+            step,
+            0,
+            n * d,
+            &mut noise,
+        );
+        draws
+            .noise
+            .iter_mut()
+            .zip(&noise)
+            .for_each(|(out, z)| *out = z.to_f64() as f32);
         let (mut levels, mut times) = (vec![0; n], vec![0.0; n]);
         for unit in 0..batch {
-            from.start.fill(step, unit, &mut draws.start[unit * d..][..d]);
+            from.start
+                .fill(step, unit, &mut draws.start[unit * d..][..d]);
             if let Some(end) = from.end {
                 end.fill(step, unit, &mut draws.end[unit * d..][..d]);
             }
@@ -199,7 +303,9 @@ impl<T: Real> Step<T> {
             if self.plan.times.on_grid() {
                 draw_levels(&self.plan, &self.spec, &mut stream, &mut levels);
                 draws.levels.extend(&levels);
-                draws.times.extend(levels.iter().map(|&k| self.spec.grid.times()[k as usize]));
+                draws
+                    .times
+                    .extend(levels.iter().map(|&k| self.spec.grid.times()[k as usize]));
             } else {
                 draw_times(&self.plan, &self.spec, &mut stream, &mut times);
                 draws.times.extend(&times);
@@ -235,7 +341,11 @@ fn mixing<T: Real>(spec: &ModelSpec, time: f64) -> Mixing<T> {
 
 fn time_stream(plan: &StepPlan, step: u64, unit: usize) -> Stream {
     // Held-out evaluation repeats the same times at every call; its noise differs by purpose.
-    let seed = if plan.purpose == Purpose::Noise { plan.seed } else { !plan.seed };
+    let seed = if plan.purpose == Purpose::Noise {
+        plan.seed
+    } else {
+        !plan.seed
+    };
     Stream::new(seed, Purpose::Time, step, unit as u64)
 }
 
@@ -246,7 +356,11 @@ fn draw_levels(plan: &StepPlan, spec: &ModelSpec, stream: &mut Stream, levels: &
 }
 
 fn draw_times(plan: &StepPlan, spec: &ModelSpec, stream: &mut Stream, times: &mut [f64]) {
-    if plan.times.fill_times(&spec.process, &spec.grid, stream, times).is_err() {
+    if plan
+        .times
+        .fill_times(&spec.process, &spec.grid, stream, times)
+        .is_err()
+    {
         unreachable!("the sampler was tried when the step was made");
     }
 }
@@ -267,34 +381,74 @@ impl<T: Real> Filler<'_, T> {
     fn fill(&self, units: std::ops::Range<usize>, inputs: &mut Inputs<'_, T>) {
         let (d, n) = (self.spec.dim, self.plan.levels);
         let noise = inputs.numbers(self.slots.noise);
-        T::fill_normal_rows(self.plan.seed, self.plan.purpose, self.step, units.start as u64, n * d, noise);
+        T::fill_normal_rows(
+            self.plan.seed,
+            self.plan.purpose,
+            self.step,
+            units.start as u64,
+            n * d,
+            noise,
+        );
         for (k, unit) in units.enumerate() {
-            let mut coefficients = [Mixing { alpha: T::ZERO, beta: T::ZERO, gamma: T::ZERO }; MAX_LEVELS];
+            let mut coefficients = [Mixing {
+                alpha: T::ZERO,
+                beta: T::ZERO,
+                gamma: T::ZERO,
+            }; MAX_LEVELS];
             let mut stream = time_stream(self.plan, self.step, unit);
             if self.plan.times.on_grid() {
                 let mut levels = [0u32; MAX_LEVELS];
                 draw_levels(self.plan, self.spec, &mut stream, &mut levels[..n]);
-                self.schedule.fill_levels(self.wiring, inputs, k, &levels[..n]);
-                coefficients.iter_mut().zip(&levels[..n]).for_each(|(c, &l)| *c = self.mixing[l as usize]);
+                self.schedule
+                    .fill_levels(self.wiring, inputs, k, &levels[..n]);
+                coefficients
+                    .iter_mut()
+                    .zip(&levels[..n])
+                    .for_each(|(c, &l)| *c = self.mixing[l as usize]);
             } else {
                 let mut times = [0.0; MAX_LEVELS];
                 draw_times(self.plan, self.spec, &mut stream, &mut times[..n]);
-                self.schedule.fill_times(self.spec, self.wiring, inputs, k, &times[..n]);
-                coefficients.iter_mut().zip(&times[..n]).for_each(|(c, &t)| *c = mixing(self.spec, t));
+                self.schedule
+                    .fill_times(self.spec, self.wiring, inputs, k, &times[..n]);
+                coefficients
+                    .iter_mut()
+                    .zip(&times[..n])
+                    .for_each(|(c, &t)| *c = mixing(self.spec, t));
             }
             self.place_points(inputs, k, unit, &coefficients[..n]);
         }
     }
 
     /// Reads the source rows of one unit and places its noisy points.
-    fn place_points(&self, inputs: &mut Inputs<'_, T>, k: usize, unit: usize, coefficients: &[Mixing<T>]) {
+    fn place_points(
+        &self,
+        inputs: &mut Inputs<'_, T>,
+        k: usize,
+        unit: usize,
+        coefficients: &[Mixing<T>],
+    ) {
         let (d, n) = (self.spec.dim, self.plan.levels);
-        read(self.from.start, self.step, unit, &mut inputs.numbers(self.slots.start)[k * d..][..d]);
+        read(
+            self.from.start,
+            self.step,
+            unit,
+            &mut inputs.numbers(self.slots.start)[k * d..][..d],
+        );
         if let (Some(end), Some(slot)) = (self.from.end, self.slots.end) {
-            read(end, self.step, unit, &mut inputs.numbers(slot)[k * d..][..d]);
+            read(
+                end,
+                self.step,
+                unit,
+                &mut inputs.numbers(slot)[k * d..][..d],
+            );
         }
         // Without an end point or mirror points the slot of another input stands in, unread.
-        let Slots { start, noise, points, .. } = *self.slots;
+        let Slots {
+            start,
+            noise,
+            points,
+            ..
+        } = *self.slots;
         let mut place = |sign: T, target: usize| {
             let [x0, z, y] = inputs.many([start, noise, target]);
             for (i, c) in coefficients.iter().enumerate() {
@@ -327,10 +481,14 @@ fn read<T: Real>(source: &dyn Source, step: u64, unit: usize, out: &mut [T]) {
     let d = out.len();
     if d <= BLOCK {
         source.fill(step, unit, &mut row[..d]);
-        out.iter_mut().zip(&row[..d]).for_each(|(out, &x)| *out = T::from_f64(x as f64));
+        out.iter_mut()
+            .zip(&row[..d])
+            .for_each(|(out, &x)| *out = T::from_f64(x as f64));
     } else {
         let mut row = vec![0f32; d];
         source.fill(step, unit, &mut row);
-        out.iter_mut().zip(&row).for_each(|(out, &x)| *out = T::from_f64(x as f64));
+        out.iter_mut()
+            .zip(&row)
+            .for_each(|(out, &x)| *out = T::from_f64(x as f64));
     }
 }

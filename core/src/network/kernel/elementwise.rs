@@ -32,7 +32,10 @@ unsafe fn map2<T: Real>(n: usize, a: *const T, b: *const T, out: *mut T, f: impl
     unsafe {
         let mut i = 0;
         while i + BLOCK <= n {
-            let (x, y) = (*(a.add(i) as *const [T; BLOCK]), *(b.add(i) as *const [T; BLOCK]));
+            let (x, y) = (
+                *(a.add(i) as *const [T; BLOCK]),
+                *(b.add(i) as *const [T; BLOCK]),
+            );
             let mut z = [T::ZERO; BLOCK];
             for j in 0..BLOCK {
                 z[j] = f(x[j], y[j]);
@@ -69,7 +72,11 @@ fn silu<T: Real, const FMA: bool, const K: usize>(z: T, s: T) -> T {
 
 /// Every order of SiLU that `outs` asks for (null = not wanted), with one exponential per element.
 #[inline(always)]
-unsafe fn silu_block<T: Real, const FMA: bool, const B: usize>(z: *const T, i: usize, outs: &[*mut T; 4]) {
+unsafe fn silu_block<T: Real, const FMA: bool, const B: usize>(
+    z: *const T,
+    i: usize,
+    outs: &[*mut T; 4],
+) {
     unsafe {
         let x = *(z.add(i) as *const [T; B]);
         let mut s = [T::ZERO; B];

@@ -12,15 +12,29 @@ pub(crate) fn packed_len(isa: Isa, k: usize, n: usize) -> usize {
 }
 
 /// Packs `w` (`k x n` row-major, or its transpose `n x k` if `transposed`) into column panels, zero-padded.
-pub(crate) fn pack<T: Real>(isa: Isa, k: usize, n: usize, w: &[T], transposed: bool, out: &mut [T]) {
+pub(crate) fn pack<T: Real>(
+    isa: Isa,
+    k: usize,
+    n: usize,
+    w: &[T],
+    transposed: bool,
+    out: &mut [T],
+) {
     let nr = isa.panel();
-    for (panel, out) in out[..packed_len(isa, k, n)].chunks_exact_mut(nr * k).enumerate() {
+    for (panel, out) in out[..packed_len(isa, k, n)]
+        .chunks_exact_mut(nr * k)
+        .enumerate()
+    {
         let j0 = panel * nr;
         let width = nr.min(n - j0);
         if transposed {
             for j in 0..nr {
                 for p in 0..k {
-                    out[p * nr + j] = if j < width { w[(j0 + j) * k + p] } else { T::ZERO };
+                    out[p * nr + j] = if j < width {
+                        w[(j0 + j) * k + p]
+                    } else {
+                        T::ZERO
+                    };
                 }
             }
         } else {
@@ -98,15 +112,48 @@ unsafe fn strip<T: Real, const FMA: bool, const MR: usize, const NR: usize>(
     unsafe {
         let mut i = 0;
         while i + MR <= m {
-            block::<T, FMA, MR, NR>(k, a.add(i * row), row, step, b, ldb, c.add(i * ldc), ldc, width, accumulate);
+            block::<T, FMA, MR, NR>(
+                k,
+                a.add(i * row),
+                row,
+                step,
+                b,
+                ldb,
+                c.add(i * ldc),
+                ldc,
+                width,
+                accumulate,
+            );
             i += MR;
         }
         while i + 2 <= m {
-            block::<T, FMA, 2, NR>(k, a.add(i * row), row, step, b, ldb, c.add(i * ldc), ldc, width, accumulate);
+            block::<T, FMA, 2, NR>(
+                k,
+                a.add(i * row),
+                row,
+                step,
+                b,
+                ldb,
+                c.add(i * ldc),
+                ldc,
+                width,
+                accumulate,
+            );
             i += 2;
         }
         if i < m {
-            block::<T, FMA, 1, NR>(k, a.add(i * row), row, step, b, ldb, c.add(i * ldc), ldc, width, accumulate);
+            block::<T, FMA, 1, NR>(
+                k,
+                a.add(i * row),
+                row,
+                step,
+                b,
+                ldb,
+                c.add(i * ldc),
+                ldc,
+                width,
+                accumulate,
+            );
         }
     }
 }
@@ -168,7 +215,19 @@ pub fn sgemm_peak(pool: &super::pool::Pool, isa: Isa, seconds: f64) -> f64 {
         while start.elapsed().as_secs_f64() < seconds {
             for _ in 0..16 {
                 // SAFETY: all buffers hold SIZE x SIZE numbers, the packed one its packed length.
-                unsafe { matmul(isa, isa.panel(), SIZE, SIZE, SIZE, a.as_ptr(), packed.as_ptr(), c.as_mut_ptr(), false) };
+                unsafe {
+                    matmul(
+                        isa,
+                        isa.panel(),
+                        SIZE,
+                        SIZE,
+                        SIZE,
+                        a.as_ptr(),
+                        packed.as_ptr(),
+                        c.as_mut_ptr(),
+                        false,
+                    )
+                };
                 std::hint::black_box(&mut c);
             }
             rounds.fetch_add(16, std::sync::atomic::Ordering::Relaxed);
@@ -183,13 +242,23 @@ mod tests {
     use super::*;
 
     fn numbers(n: usize, seed: usize) -> Vec<f64> {
-        (0..n).map(|i| (((i * 37 + seed * 101) % 97) as f64 / 48.0) - 1.0).collect()
+        (0..n)
+            .map(|i| (((i * 37 + seed * 101) % 97) as f64 / 48.0) - 1.0)
+            .collect()
     }
 
     #[test]
     fn products_agree_with_the_triple_loop_for_every_shape_and_path() {
         for isa in Isa::available() {
-            for (m, k, n) in [(1, 1, 1), (7, 5, 3), (13, 8, 16), (6, 128, 40), (19, 33, 67), (5, 3, 9), (12, 17, 8)] {
+            for (m, k, n) in [
+                (1, 1, 1),
+                (7, 5, 3),
+                (13, 8, 16),
+                (6, 128, 40),
+                (19, 33, 67),
+                (5, 3, 9),
+                (12, 17, 8),
+            ] {
                 for transposed in [false, true] {
                     let (a, w, c0) = (numbers(m * k, 1), numbers(k * n, 2), numbers(m * n, 3));
                     let mut packed = vec![0.0; packed_len(isa, k, n)];
@@ -198,13 +267,30 @@ mod tests {
                         let mut c = c0.clone();
                         // SAFETY: the buffers have the lengths the shapes say.
                         unsafe {
-                            matmul(isa, isa.panel(), m, k, n, a.as_ptr(), packed.as_ptr(), c.as_mut_ptr(), accumulate);
+                            matmul(
+                                isa,
+                                isa.panel(),
+                                m,
+                                k,
+                                n,
+                                a.as_ptr(),
+                                packed.as_ptr(),
+                                c.as_mut_ptr(),
+                                accumulate,
+                            );
                         }
                         for i in 0..m {
                             for j in 0..n {
                                 let start = if accumulate { c0[i * n + j] } else { 0.0 };
-                                let weight = |p: usize| if transposed { w[j * k + p] } else { w[p * n + j] };
-                                let exact = start + (0..k).map(|p| a[i * k + p] * weight(p)).sum::<f64>();
+                                let weight = |p: usize| {
+                                    if transposed {
+                                        w[j * k + p]
+                                    } else {
+                                        w[p * n + j]
+                                    }
+                                };
+                                let exact =
+                                    start + (0..k).map(|p| a[i * k + p] * weight(p)).sum::<f64>();
                                 assert!((c[i * n + j] - exact).abs() < 1e-12, "{isa} {m} {k} {n}");
                             }
                         }
@@ -213,11 +299,26 @@ mod tests {
                 let (a, b, c0) = (numbers(m * k, 4), numbers(m * n, 5), numbers(k * n, 6));
                 let mut c = c0.clone();
                 // SAFETY: as above.
-                unsafe { outer(isa, isa.panel(), m, k, n, a.as_ptr(), b.as_ptr(), c.as_mut_ptr()) };
+                unsafe {
+                    outer(
+                        isa,
+                        isa.panel(),
+                        m,
+                        k,
+                        n,
+                        a.as_ptr(),
+                        b.as_ptr(),
+                        c.as_mut_ptr(),
+                    )
+                };
                 for i in 0..k {
                     for j in 0..n {
-                        let exact = c0[i * n + j] + (0..m).map(|r| a[r * k + i] * b[r * n + j]).sum::<f64>();
-                        assert!((c[i * n + j] - exact).abs() < 1e-12, "{isa} outer {m} {k} {n}");
+                        let exact = c0[i * n + j]
+                            + (0..m).map(|r| a[r * k + i] * b[r * n + j]).sum::<f64>();
+                        assert!(
+                            (c[i * n + j] - exact).abs() < 1e-12,
+                            "{isa} outer {m} {k} {n}"
+                        );
                     }
                 }
             }

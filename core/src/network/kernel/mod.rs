@@ -56,13 +56,19 @@ impl Isa {
 
     /// The instruction set of that name, if this machine can run it.
     pub fn by_name(name: &str) -> crate::Result<Isa> {
-        let found = Isa::available().into_iter().find(|isa| isa.to_string() == name);
+        let found = Isa::available()
+            .into_iter()
+            .find(|isa| isa.to_string() == name);
         found.ok_or_else(|| crate::Error::Value {
             name: "kernel path",
             found: name.to_string(),
             expected: format!(
                 "one that this machine can run: {}",
-                Isa::available().iter().map(Isa::to_string).collect::<Vec<_>>().join(", ")
+                Isa::available()
+                    .iter()
+                    .map(Isa::to_string)
+                    .collect::<Vec<_>>()
+                    .join(", ")
             ),
         })
     }

@@ -52,7 +52,11 @@ impl Pool {
                 std::thread::spawn(move || work(&shared, thread))
             })
             .collect();
-        Pool { shared, workers, turn: Mutex::new(()) }
+        Pool {
+            shared,
+            workers,
+            turn: Mutex::new(()),
+        }
     }
 
     /// One thread per core.
@@ -77,20 +81,33 @@ impl Pool {
         }
         // SAFETY: only the lifetime is changed. The workers drop the pointer before they report `busy = 0`, and this
         // function does not return (nor unwind) before they have.
-        let job_static: *const (dyn Fn(usize, usize) + Sync) =
-            unsafe { std::mem::transmute::<&(dyn Fn(usize, usize) + Sync), &'static (dyn Fn(usize, usize) + Sync)>(job) };
+        let job_static: *const (dyn Fn(usize, usize) + Sync) = unsafe {
+            std::mem::transmute::<
+                &(dyn Fn(usize, usize) + Sync),
+                &'static (dyn Fn(usize, usize) + Sync),
+            >(job)
+        };
         {
             let mut state = lock(&self.shared);
-            state.task = Some(Task { job: job_static, count });
+            state.task = Some(Task {
+                job: job_static,
+                count,
+            });
             state.call += 1;
             state.busy = self.workers.len();
             state.panicked = false;
         }
         self.shared.wake.notify_all();
-        let mine = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| take_jobs(&self.shared, 0, count, job)));
+        let mine = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            take_jobs(&self.shared, 0, count, job)
+        }));
         let mut state = lock(&self.shared);
         while state.busy > 0 {
-            state = self.shared.done.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self
+                .shared
+                .done
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
         }
         state.task = None;
         let panicked = state.panicked;
@@ -98,7 +115,10 @@ impl Pool {
         if let Err(payload) = mine {
             std::panic::resume_unwind(payload);
         }
-        assert!(!panicked, "a worker thread panicked; its message stands above");
+        assert!(
+            !panicked,
+            "a worker thread panicked; its message stands above"
+        );
     }
 }
 
@@ -141,12 +161,19 @@ fn work(shared: &Shared, thread: usize) {
                         seen = state.call;
                         break (task.job, task.count);
                     }
-                    _ => state = shared.wake.wait(state).unwrap_or_else(PoisonError::into_inner),
+                    _ => {
+                        state = shared
+                            .wake
+                            .wait(state)
+                            .unwrap_or_else(PoisonError::into_inner)
+                    }
                 }
             }
         };
         // SAFETY: `Pool::run` keeps the closure alive until `busy` is 0.
-        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| take_jobs(shared, thread, count, unsafe { &*job })));
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            take_jobs(shared, thread, count, unsafe { &*job })
+        }));
         let mut state = lock(shared);
         state.panicked |= result.is_err();
         state.busy -= 1;
@@ -173,7 +200,9 @@ mod tests {
                 });
                 assert!(hits.iter().all(|h| h.load(Ordering::Relaxed) == 1));
             }
-            let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| pool.run(8, &|_, i| assert!(i != 5))));
+            let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                pool.run(8, &|_, i| assert!(i != 5))
+            }));
             assert!(panicked.is_err());
             pool.run(4, &|_, _| ());
         }

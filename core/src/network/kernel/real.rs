@@ -46,7 +46,14 @@ pub trait Real:
     /// Neither infinite nor NaN.
     fn is_finite(self) -> bool;
     /// Standard normal numbers for rows of `width`; row `i` draws from the stream of row `first_row + i`.
-    fn fill_normal_rows(seed: u64, purpose: Purpose, step: u64, first_row: u64, width: usize, out: &mut [Self]);
+    fn fill_normal_rows(
+        seed: u64,
+        purpose: Purpose,
+        step: u64,
+        first_row: u64,
+        width: usize,
+        out: &mut [Self],
+    );
 }
 
 impl Real for f64 {
@@ -62,7 +69,11 @@ impl Real for f64 {
     }
     #[inline(always)]
     fn mul_add<const FMA: bool>(self, b: f64, c: f64) -> f64 {
-        if FMA { f64::mul_add(self, b, c) } else { self * b + c }
+        if FMA {
+            f64::mul_add(self, b, c)
+        } else {
+            self * b + c
+        }
     }
     #[inline(always)]
     fn exp<const FMA: bool>(self) -> f64 {
@@ -92,7 +103,14 @@ impl Real for f64 {
     fn is_finite(self) -> bool {
         f64::is_finite(self)
     }
-    fn fill_normal_rows(seed: u64, purpose: Purpose, step: u64, first_row: u64, width: usize, out: &mut [f64]) {
+    fn fill_normal_rows(
+        seed: u64,
+        purpose: Purpose,
+        step: u64,
+        first_row: u64,
+        width: usize,
+        out: &mut [f64],
+    ) {
         for (row, out) in (first_row..).zip(out.chunks_mut(width)) {
             Stream::new(seed, purpose, step, row).fill_normal_f64(out);
         }
@@ -112,7 +130,11 @@ impl Real for f32 {
     }
     #[inline(always)]
     fn mul_add<const FMA: bool>(self, b: f32, c: f32) -> f32 {
-        if FMA { f32::mul_add(self, b, c) } else { self * b + c }
+        if FMA {
+            f32::mul_add(self, b, c)
+        } else {
+            self * b + c
+        }
     }
     /// `2^k exp(r)` with `k = round(x / ln 2)`, `|r| <= ln 2 / 2`: branch-free, so that the compiler vectorises it.
     /// Relative error below 2e-7 on [-87.3, 88.7]; saturates outside; NaN stays NaN.
@@ -135,7 +157,10 @@ impl Real for f32 {
         p = Real::mul_add::<FMA>(p, r, 1.0);
         p = Real::mul_add::<FMA>(p, r, 1.0);
         // Wrapping: for NaN the integer is meaningless, and `p` is NaN whatever it is multiplied with.
-        let exponent = shifted.to_bits().wrapping_sub(MAGIC.to_bits()).wrapping_add(127);
+        let exponent = shifted
+            .to_bits()
+            .wrapping_sub(MAGIC.to_bits())
+            .wrapping_add(127);
         p * f32::from_bits(exponent << 23)
     }
     #[inline(always)]
@@ -162,7 +187,14 @@ impl Real for f32 {
     fn is_finite(self) -> bool {
         f32::is_finite(self)
     }
-    fn fill_normal_rows(seed: u64, purpose: Purpose, step: u64, first_row: u64, width: usize, out: &mut [f32]) {
+    fn fill_normal_rows(
+        seed: u64,
+        purpose: Purpose,
+        step: u64,
+        first_row: u64,
+        width: usize,
+        out: &mut [f32],
+    ) {
         rng::fill_normal_rows(seed, purpose, step, first_row, width, out);
     }
 }

@@ -1,0 +1,219 @@
+//! A trained model: definition, parameters, and the record of how it came to be; reads and writes the model file.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::energy::{LearnedEnergy, ModelSpec};
+use crate::format::model::{ModelFile, Tensor};
+use crate::network::{Isa, Pool};
+use crate::train::{Standardisation, State, TrainSettings};
+use crate::{Error, Result};
+
+/// Where the training rows came from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DataRecord {
+    /// File name or system.
+    pub name: String,
+    /// Number of rows; absent for a system that is sampled afresh.
+    pub rows: Option<usize>,
+    /// SHA-256 of the file, if it is one.
+    pub sha256: Option<String>,
+}
+
+/// How the model was trained.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Record {
+    /// Version of the library.
+    pub version: String,
+    /// Settings.
+    pub settings: TrainSettings,
+    /// Steps done.
+    pub steps: u64,
+    /// Rows of `x_0`, and of `x_1` for an interpolant.
+    pub data: Vec<DataRecord>,
+    /// Units of energies.
+    pub units: String,
+}
+
+/// What the JSON part of a model file holds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Content {
+    /// Definition of the energy.
+    pub spec: ModelSpec,
+    /// Map from the user's coordinates to the model's.
+    pub standardisation: Standardisation,
+    /// Training.
+    pub record: Record,
+}
+
+/// A model and its parameters.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Model {
+    /// Definition and record.
+    pub content: Content,
+    /// Parameters as the last step left them.
+    pub params: Vec<f32>,
+    /// Their moving average, if one was kept.
+    pub average: Option<Vec<f32>>,
+}
+
+impl Model {
+    /// The parameters to use: the moving average if there is one.
+    pub fn best(&self) -> &[f32] {
+        self.average.as_ref().unwrap_or(&self.params)
+    }
+
+    /// The energy in the model's own (standardised) coordinates.
+    pub fn energy(&self, pool: Arc<Pool>, isa: Isa) -> Result<LearnedEnergy<f32>> {
+        LearnedEnergy::new(self.content.spec.clone(), self.best().to_vec(), pool, isa)
+    }
+
+    /// Bytes of the model file.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let mut file = ModelFile::new("model", &self.content)?;
+        self.insert(&mut file, "", &self.params)?;
+        if let Some(average) = &self.average {
+            self.insert(&mut file, "average.", average)?;
+        }
+        file.to_bytes()
+    }
+
+    fn insert(&self, file: &mut ModelFile, prefix: &str, params: &[f32]) -> Result<()> {
+        for entry in self.content.spec.layout().entries() {
+            let tensor = Tensor::new(vec![entry.rows, entry.cols], params[entry.range()].to_vec())?;
+            file.insert(&format!("{prefix}{}", entry.name), tensor)?;
+        }
+        Ok(())
+    }
+
+    /// Reads a model file; whatever is wrong with it is an error that says what.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Model> {
+        let file = ModelFile::from_bytes(bytes)?;
+        file.expect_kind("model")?;
+        let content: Content = file.content_as()?;
+        content.spec.validate()?;
+        if content.standardisation.shift.len() != content.spec.dim
+            || !(content.standardisation.scale > 0.0)
+        {
+            return Err(Error::Shape {
+                what: "the model's standardisation".into(),
+                found: format!(
+                    "{} numbers, scale {}",
+                    content.standardisation.shift.len(),
+                    content.standardisation.scale
+                ),
+                expected: format!("{} numbers and a positive scale", content.spec.dim),
+            });
+        }
+        let layout = content.spec.layout();
+        let read = |prefix: &str| -> Result<Vec<f32>> {
+            let mut params = Vec::new();
+            for entry in layout.entries() {
+                params.extend_from_slice(file.f32(
+                    &format!("{prefix}{}", entry.name),
+                    &[entry.rows, entry.cols],
+                )?);
+            }
+            Ok(params)
+        };
+        let averaged = file
+            .tensors()
+            .keys()
+            .any(|name| name.starts_with("average."));
+        let average = if averaged {
+            Some(read("average.")?)
+        } else {
+            None
+        };
+        Ok(Model {
+            params: read("")?,
+            average,
+            content,
+        })
+    }
+}
+
+/// The JSON part of a checkpoint.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CheckpointContent {
+    content: Content,
+    stage: usize,
+    stage_start: u64,
+    best: Option<f64>,
+    since_best: u64,
+}
+
+/// A run stopped between two steps: what a model file holds, and the optimiser's state.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Checkpoint {
+    /// Definition and record; `record.steps` is the step of the state.
+    pub content: Content,
+    /// State of the trainer.
+    pub state: State,
+}
+
+impl Checkpoint {
+    /// Bytes of the checkpoint file.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let s = &self.state;
+        let content = CheckpointContent {
+            content: self.content.clone(),
+            stage: s.stage,
+            stage_start: s.stage_start,
+            best: s.best,
+            since_best: s.since_best,
+        };
+        let mut file = ModelFile::new("checkpoint", &content)?;
+        let vectors = [
+            ("params", &s.params),
+            ("first_moment", &s.first_moment),
+            ("second_moment", &s.second_moment),
+            ("average", &s.average),
+            ("best_params", &s.best_params),
+        ];
+        for (name, vector) in vectors {
+            if !vector.is_empty() {
+                file.insert(name, Tensor::new(vec![vector.len()], vector.clone())?)?;
+            }
+        }
+        file.to_bytes()
+    }
+
+    /// Reads a checkpoint file.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Checkpoint> {
+        let file = ModelFile::from_bytes(bytes)?;
+        file.expect_kind("checkpoint")?;
+        let c: CheckpointContent = file.content_as()?;
+        c.content.spec.validate()?;
+        let n = c.content.spec.layout().len();
+        let required = |name: &str| file.f32(name, &[n]).map(<[f32]>::to_vec);
+        let optional = |name: &str| {
+            if file.tensors().contains_key(name) {
+                required(name)
+            } else {
+                Ok(Vec::new())
+            }
+        };
+        let state = State {
+            step: c.content.record.steps,
+            stage: c.stage,
+            stage_start: c.stage_start,
+            params: required("params")?,
+            first_moment: required("first_moment")?,
+            second_moment: required("second_moment")?,
+            average: optional("average")?,
+            best: c.best,
+            best_params: optional("best_params")?,
+            since_best: c.since_best,
+        };
+        Ok(Checkpoint {
+            content: c.content,
+            state,
+        })
+    }
+}
