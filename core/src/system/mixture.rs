@@ -1,6 +1,7 @@
 //! Gaussian mixtures sum_k w_k N(mu_k, Sigma_k): density, score, responsibilities and samples, in double precision.
 
 use super::Target;
+use super::log_sum::{log_softmax_sum, log_sum_exp};
 use super::matrix::{self, symmetric_eigen};
 use crate::rng::{Purpose, Stream};
 use crate::{Error, Result};
@@ -311,15 +312,13 @@ impl GaussianMixture {
     pub fn log_density(&self, point: &[f64]) -> f64 {
         let mut terms = vec![0.0; self.components()];
         self.log_components(point, &mut terms);
-        log_sum_exp(&terms)
+        log_sum_exp(&mut terms)
     }
 
     /// Writes the probability of every component given the point.
     pub fn responsibilities(&self, point: &[f64], out: &mut [f64]) {
         self.log_components(point, out);
-        let log_density = log_sum_exp(out);
-        out.iter_mut()
-            .for_each(|value| *value = (*value - log_density).exp());
+        log_softmax_sum(out);
     }
 
     /// Writes grad log p(y).
@@ -443,20 +442,6 @@ impl Target for GaussianMixture {
     fn mixture(&self) -> Option<&GaussianMixture> {
         Some(self)
     }
-}
-
-/// log sum exp, safe for any size of its terms; minus infinity for no terms.
-pub(crate) fn log_sum_exp(terms: &[f64]) -> f64 {
-    let largest = terms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    if largest == f64::NEG_INFINITY {
-        return largest;
-    }
-    largest
-        + terms
-            .iter()
-            .map(|term| (term - largest).exp())
-            .sum::<f64>()
-            .ln()
 }
 
 fn check_rows(what: &str, values: &[f64], rows: usize, width: usize) -> Result<()> {

@@ -5,6 +5,7 @@
 
 mod boxes;
 mod checkerboard;
+pub(crate) mod log_sum;
 pub(crate) mod matrix;
 pub(crate) mod mixture;
 mod mog2;

@@ -1,7 +1,7 @@
 //! Concentric rings in the plane: uniform angle, Gaussian radius (the paper's composition example).
 
 use super::Target;
-use super::mixture::log_sum_exp;
+use super::log_sum::log_sum_exp;
 use crate::rng::Stream;
 use std::f64::consts::TAU;
 
@@ -48,6 +48,6 @@ impl Target for Rings {
             pair.copy_from_slice(&[at(distance), at(-distance)]);
         }
         let normaliser = 0.5 * (TAU * self.deviation * self.deviation).ln() + (TAU * distance).ln();
-        Some(log_sum_exp(&terms) - normaliser)
+        Some(log_sum_exp(&mut terms) - normaliser)
     }
 }
