@@ -128,4 +128,28 @@ pub enum Error {
         /// Row of the batch, if one is to blame.
         row: Option<usize>,
     },
+    /// A model gives something that is not a number.
+    #[error(
+        "the model's {what} is not finite at time {time} on exact samples of the system; check that the system is the one it was \
+         trained on, or train again with a lower learning rate"
+    )]
+    ModelNotFinite {
+        /// Which of its outputs.
+        what: &'static str,
+        /// At which time.
+        time: f64,
+    },
+    /// A particle of a sampler left the finite numbers.
+    #[error(
+        "particle {particle} of the {sampler} sampler is not finite after its step from time {time}: take more steps, or train \
+         the model longer"
+    )]
+    Diverged {
+        /// Which sampler.
+        sampler: &'static str,
+        /// Time from which the step went.
+        time: f64,
+        /// Number of the particle.
+        particle: u64,
+    },
 }

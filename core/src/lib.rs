@@ -2,6 +2,7 @@
 pub mod energy;
 pub mod error;
 pub mod format;
+pub mod metric;
 pub mod model;
 pub mod network;
 pub mod objective;

@@ -243,6 +243,28 @@ impl ExactPath {
         );
     }
 
+    /// Probability of every component of X_0 given Y_t = y: `out` has one row of start components per point.
+    pub fn start_responsibilities(&self, time: f64, points: &[f64], out: &mut [f64]) {
+        let slice = self.slice(time);
+        let mut prepared = vec![0.0; self.family.prepared_len()];
+        let mut shares = vec![0.0; self.components];
+        let starts = self.start.components();
+        let rows = points
+            .chunks_exact(self.start.dim())
+            .zip(out.chunks_exact_mut(starts));
+        for (point, row) in rows {
+            self.family.prepare(point, &mut prepared);
+            slice.log_components(point, &prepared, &mut shares);
+            log_softmax_sum(&mut shares);
+            for (value, ends) in row
+                .iter_mut()
+                .zip(shares.chunks_exact(self.components / starts))
+            {
+                *value = ends.iter().sum();
+            }
+        }
+    }
+
     /// `n` samples of Y_t, row after row. Row i depends on (seed, time, i) alone.
     pub fn sample(&self, time: f64, n: usize, seed: u64) -> Vec<f64> {
         let mut out = vec![0.0; n * self.start.dim()];

@@ -335,6 +335,40 @@ fn ends_of_the_path_are_the_mixtures() {
 }
 
 #[test]
+fn start_responsibilities_are_posteriors() {
+    // At time 0 they are those of the mixture; later they average to the weights (within 4 standard errors).
+    for path in paths(2) {
+        let point = [0.4, -0.3];
+        let (mut found, mut expected) = ([0.0; 3], [0.0; 3]);
+        path.start_responsibilities(0.0, &point, &mut found);
+        path.start().responsibilities(&point, &mut expected);
+        assert!(
+            found
+                .iter()
+                .zip(expected)
+                .all(|(a, b)| (a - b).abs() < 1e-9),
+            "{path:?}"
+        );
+        let (time, n) = (times(&path)[1], 2000);
+        let points = path.sample(time, n, 10);
+        let mut shares = vec![0.0; 3 * n];
+        path.start_responsibilities(time, &points, &mut shares);
+        for (k, weight) in path.start().weights().iter().enumerate() {
+            assert_mean(
+                &shares
+                    .iter()
+                    .skip(k)
+                    .step_by(3)
+                    .copied()
+                    .collect::<Vec<_>>(),
+                *weight,
+                "share",
+            );
+        }
+    }
+}
+
+#[test]
 fn mismatched_parts_are_refused() {
     let mixture = |dim| examples(dim, 1).remove(0);
     assert!(ExactPath::new(Process::default(), mixture(2), Some(mixture(2))).is_err());

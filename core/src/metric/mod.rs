@@ -1,0 +1,91 @@
+//! How good a learned energy is, against the exact path of the system it was trained on: one file per metric.
+//!
+//! Every figure is an average over exact samples and carries its standard error. [`Evaluation`] computes all of them, level by
+//! level and on average.
+
+mod classification;
+mod ess;
+mod evaluate;
+mod fisher;
+mod mode_weights;
+mod r2;
+
+pub use classification::classification_losses;
+pub use ess::effective_sample_size;
+pub use evaluate::{Average, Evaluation, EvaluationSettings, Level};
+pub use fisher::fisher_divergence;
+pub use mode_weights::{ModeWeights, mode_weights};
+pub use r2::{Agreement, agreement};
+
+use serde::{Deserialize, Serialize};
+
+/// A mean and its standard error.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// The mean.
+    pub mean: f64,
+    /// One standard deviation of the mean.
+    pub error: f64,
+}
+
+impl Estimate {
+    /// From independent values; the error of fewer than two values is not known (NaN).
+    pub fn of(values: &[f64]) -> Self {
+        let n = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / n;
+        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+        Self {
+            mean,
+            error: (squares / (n - 1.0) / n).sqrt(),
+        }
+    }
+
+    /// The average of independent estimates of different quantities.
+    pub fn average(parts: impl ExactSizeIterator<Item = Self>) -> Self {
+        let n = parts.len() as f64;
+        let (mean, variance) = parts.fold((0.0, 0.0), |(m, v), part| {
+            (m + part.mean, v + part.error.powi(2))
+        });
+        Self {
+            mean: mean / n,
+            error: variance.sqrt() / n,
+        }
+    }
+}
+
+impl std::fmt::Display for Estimate {
+    /// `1.234 ± 0.005`, to the precision asked for.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let precision = f.precision().unwrap_or(3);
+        write!(f, "{:.precision$} ± {:.precision$}", self.mean, self.error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn estimates_carry_their_error() {
+        let estimate = Estimate::of(&[1.0, 2.0, 6.0]);
+        // Sample variance (4 + 1 + 9)/2 = 7, divided by 3 values.
+        assert_eq!(
+            (estimate.mean, estimate.error),
+            (3.0, (7.0_f64 / 3.0).sqrt())
+        );
+        assert!(Estimate::of(&[1.0]).error.is_nan());
+        let average = Estimate::average(
+            [
+                estimate,
+                Estimate {
+                    mean: 5.0,
+                    error: 1.0,
+                },
+            ]
+            .into_iter(),
+        );
+        assert_eq!(average.mean, 4.0);
+        assert!((average.error - (7.0_f64 / 3.0 + 1.0).sqrt() / 2.0).abs() < 1e-15);
+        assert_eq!(format!("{average:.1}"), "4.0 ± 0.9");
+    }
+}
