@@ -7,6 +7,7 @@
 //! What can be done before the time is known, and what before the point is known, depends on the covariances, so there are three
 //! families: `isotropic` (scalar products only), `diagonal` (diagonal in fixed axes) and `dense` (an inverse per time and pair).
 
+mod batch;
 mod dense;
 mod diagonal;
 mod isotropic;
@@ -17,6 +18,7 @@ use crate::rng::{Purpose, Stream};
 use crate::system::log_sum::{log_softmax_sum, log_sum_exp};
 use crate::system::{Covariance, GaussianMixture};
 use crate::{Error, Result};
+use batch::{Outputs, launch, threads_for};
 use std::thread;
 
 /// alpha, beta, gamma^2 and their rates at one time.
@@ -485,61 +487,6 @@ impl Energy for ExactPath {
                 }
             });
         }
-    }
-}
-
-/// What an evaluation is asked to write.
-#[derive(Default)]
-struct Outputs<'a> {
-    energy: Option<&'a mut [f64]>,
-    score: Option<&'a mut [f64]>,
-    time_score: Option<&'a mut [f64]>,
-    velocity: Option<&'a mut [f64]>,
-}
-
-impl<'a> Outputs<'a> {
-    /// The first `rows` rows, and the rest.
-    fn split(self, rows: usize, dim: usize) -> (Self, Self) {
-        fn cut(out: Option<&mut [f64]>, at: usize) -> (Option<&mut [f64]>, Option<&mut [f64]>) {
-            out.map(|out| out.split_at_mut(at)).unzip()
-        }
-        let (energy, energy_rest) = cut(self.energy, rows);
-        let (score, score_rest) = cut(self.score, rows * dim);
-        let (time_score, time_score_rest) = cut(self.time_score, rows);
-        let (velocity, velocity_rest) = cut(self.velocity, rows * dim);
-        (
-            Self {
-                energy,
-                score,
-                time_score,
-                velocity,
-            },
-            Self {
-                energy: energy_rest,
-                score: score_rest,
-                time_score: time_score_rest,
-                velocity: velocity_rest,
-            },
-        )
-    }
-}
-
-/// Threads worth starting for that many elementary operations: one for less than about 100 microseconds of work.
-fn threads_for(operations: usize) -> usize {
-    let available = thread::available_parallelism().map_or(1, usize::from);
-    (operations >> 16).clamp(1, available)
-}
-
-/// Runs the work of one chunk of rows: on a thread of its own, or here when there is only one chunk.
-fn launch<'scope>(
-    scope: &'scope thread::Scope<'scope, '_>,
-    parallel: bool,
-    work: impl FnOnce() + Send + 'scope,
-) {
-    if parallel {
-        scope.spawn(work);
-    } else {
-        work();
     }
 }
 
