@@ -93,7 +93,8 @@ unsafe fn block<T: Real, const FMA: bool, const MR: usize, const NR: usize>(
     }
 }
 
-/// All rows against one panel.
+/// All rows against one panel: blocks of `MR` rows, then of 4, 2 and 1. Two rows left over are joined with a whole block
+/// of 6 into two blocks of 4, which keeps the multiply-add units busier.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
 unsafe fn strip<T: Real, const FMA: bool, const MR: usize, const NR: usize>(
@@ -110,51 +111,28 @@ unsafe fn strip<T: Real, const FMA: bool, const MR: usize, const NR: usize>(
     accumulate: bool,
 ) {
     unsafe {
+        let (whole, rest) = (m / MR, m % MR);
+        let whole = if MR == 6 && rest == 2 && whole > 0 {
+            whole - 1
+        } else {
+            whole
+        };
         let mut i = 0;
-        while i + MR <= m {
-            block::<T, FMA, MR, NR>(
-                k,
-                a.add(i * row),
-                row,
-                step,
-                b,
-                ldb,
-                c.add(i * ldc),
-                ldc,
-                width,
-                accumulate,
-            );
-            i += MR;
+        macro_rules! rows {
+            ($rows:expr, $more:expr) => {
+                while $more(i) {
+                    let (a, c) = (a.add(i * row), c.add(i * ldc));
+                    block::<T, FMA, { $rows }, NR>(
+                        k, a, row, step, b, ldb, c, ldc, width, accumulate,
+                    );
+                    i += $rows;
+                }
+            };
         }
-        while i + 2 <= m {
-            block::<T, FMA, 2, NR>(
-                k,
-                a.add(i * row),
-                row,
-                step,
-                b,
-                ldb,
-                c.add(i * ldc),
-                ldc,
-                width,
-                accumulate,
-            );
-            i += 2;
-        }
-        if i < m {
-            block::<T, FMA, 1, NR>(
-                k,
-                a.add(i * row),
-                row,
-                step,
-                b,
-                ldb,
-                c.add(i * ldc),
-                ldc,
-                width,
-                accumulate,
-            );
-        }
+        rows!(MR, |i| i < whole * MR);
+        rows!(4, |i| i + 4 <= m);
+        rows!(2, |i| i + 2 <= m);
+        rows!(1, |i| i < m);
     }
 }
 
