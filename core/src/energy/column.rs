@@ -73,12 +73,13 @@ impl Coordinate {
     }
 }
 
-/// Frequency of sine and cosine `k` of `half`: geometric from 1 to 100.
+/// Frequency of sine and cosine `k` of `half`: geometric from 1 to 16. The densities change smoothly with the log-SNR, and a
+/// step of 1 in it is about 0.1 in the coordinate; higher frequencies would only let neighbouring levels drift apart.
 pub fn frequency(k: usize, half: usize) -> f64 {
     if half == 1 {
         1.0
     } else {
-        100f64.powf(k as f64 / (half - 1) as f64)
+        16f64.powf(k as f64 / (half - 1) as f64)
     }
 }
 
@@ -154,7 +155,7 @@ impl Column {
             Column::CellWeight => {
                 let (k, _) = spec.grid.locate(time);
                 let times = spec.grid.times();
-                if k + 1 < times.len() {
+                if (spec.grid.t_min()..=spec.grid.t_max()).contains(&time) {
                     1.0 / (times[k + 1] - times[k])
                 } else {
                     0.0

@@ -13,6 +13,15 @@ pub enum TimeSampler {
     Grid {},
     /// One level out of each of N equal parts of the grid, in order. All levels are equally likely when N divides their number.
     GridStratified {},
+    /// The first level is uniform over the grid, or, with probability `snr_share`, uniform in the log-SNR (diffusions), which
+    /// visits the few levels of small noise as often as their distance deserves. Each other level lies before or after
+    /// it at a distance whose logarithm is uniform, so that near and far levels are compared equally often at every
+    /// scale: neighbours tell a classifier the most where levels overlap little (small times, many dimensions).
+    Multiscale {
+        /// Share of rows whose first level is drawn by log-SNR.
+        #[serde(default = "default_snr_share")]
+        snr_share: f64,
+    },
     /// Uniform between the grid's ends.
     Uniform {},
     /// Uniform in each of N equal parts of the time range, in order.
@@ -26,6 +35,19 @@ pub enum TimeSampler {
         #[serde(default = "default_std")]
         std: f64,
     },
+}
+
+/// The level nearest in time to one drawn uniformly in log-SNR.
+fn level_by_snr(process: &Process, grid: &TimeGrid, stream: &mut Stream) -> Option<u64> {
+    let (low, high) = (process.log_snr(grid.t_max()), process.log_snr(grid.t_min()));
+    let log_snr = low + (high - low) * stream.uniform();
+    let time = process.time_of_noise_level((-0.5 * log_snr).exp())?;
+    let (level, weight) = grid.locate(time);
+    Some((level + usize::from(weight > 0.5)).min(grid.levels() - 1) as u64)
+}
+
+fn default_snr_share() -> f64 {
+    0.5
 }
 
 fn default_mean() -> f64 {
@@ -42,7 +64,10 @@ const TRIES: usize = 10_000;
 impl TimeSampler {
     /// Whether every time is a level of the grid.
     pub fn on_grid(&self) -> bool {
-        matches!(self, Self::Grid {} | Self::GridStratified {})
+        matches!(
+            self,
+            Self::Grid {} | Self::GridStratified {} | Self::Multiscale { .. }
+        )
     }
 
     /// Checks the parameters, and that they suit a process and rows of `n` times.
@@ -56,6 +81,15 @@ impl TimeSampler {
                 expected: "a finite mean and a positive finite std".into(),
             });
         }
+        if let Self::Multiscale { snr_share } = *self
+            && !(0.0..=1.0).contains(&snr_share)
+        {
+            return Err(Error::Value {
+                name: "snr_share",
+                found: snr_share.to_string(),
+                expected: "between 0 and 1".into(),
+            });
+        }
         // A trial draw finds everything else: too few levels, an interpolant, a normal that misses the grid.
         let mut stream = Stream::new(0, crate::rng::Purpose::Test, 0, 0);
         let mut times = vec![0.0; n];
@@ -63,12 +97,18 @@ impl TimeSampler {
     }
 
     /// N distinct levels, one for each entry of `out`. Only for samplers [on the grid](Self::on_grid).
-    pub fn fill_levels(&self, grid: &TimeGrid, stream: &mut Stream, out: &mut [u32]) -> Result<()> {
+    pub fn fill_levels(
+        &self,
+        process: &Process,
+        grid: &TimeGrid,
+        stream: &mut Stream,
+        out: &mut [u32],
+    ) -> Result<()> {
         check_count(grid, out.len())?;
         let n = out.len();
         for i in 0..n {
             out[i] = loop {
-                let level = self.draw_level(grid, stream, i, n)?;
+                let level = self.draw_level(process, grid, stream, i, n, out[0])?;
                 if !out[..i].contains(&level) {
                     break level;
                 }
@@ -95,8 +135,9 @@ impl TimeSampler {
             let mut tries = 0;
             out[i] = loop {
                 let time = match *self {
-                    Self::Grid {} | Self::GridStratified {} => {
-                        grid.times()[self.draw_level(grid, stream, i, n)? as usize]
+                    Self::Grid {} | Self::GridStratified {} | Self::Multiscale { .. } => {
+                        let first = grid.times().partition_point(|&t| t < out[0]) as u32;
+                        grid.times()[self.draw_level(process, grid, stream, i, n, first)? as usize]
                     }
                     Self::Uniform {} => grid.t_min() + width * stream.uniform(),
                     Self::Stratified {} => {
@@ -131,11 +172,41 @@ impl TimeSampler {
         Ok(())
     }
 
-    /// A level for entry i of n, before the check that it is new.
-    fn draw_level(&self, grid: &TimeGrid, stream: &mut Stream, i: usize, n: usize) -> Result<u32> {
+    /// A level for entry i of n, before the check that it is new; `first` is the level of entry 0 once i > 0.
+    fn draw_level(
+        &self,
+        process: &Process,
+        grid: &TimeGrid,
+        stream: &mut Stream,
+        i: usize,
+        n: usize,
+        first: u32,
+    ) -> Result<u32> {
         let levels = grid.levels();
         let level = match self {
             Self::Grid {} => stream.below(levels as u64),
+            Self::Multiscale { snr_share } if i == 0 => {
+                let by_snr = !process.is_interpolant() && stream.uniform() < *snr_share;
+                match by_snr
+                    .then(|| level_by_snr(process, grid, stream))
+                    .flatten()
+                {
+                    Some(level) => level,
+                    None => stream.below(levels as u64),
+                }
+            }
+            Self::Multiscale { .. } => loop {
+                let distance = (levels as f64).powf(stream.uniform()) as i64;
+                let sign = if stream.next_u32().is_multiple_of(2) {
+                    1
+                } else {
+                    -1
+                };
+                let level = first as i64 + sign * distance;
+                if (0..levels as i64).contains(&level) {
+                    break level as u64;
+                }
+            },
             Self::GridStratified {} => {
                 let (low, high) = (i * levels / n, (i + 1) * levels / n);
                 low as u64 + stream.below((high - low) as u64)
@@ -144,7 +215,7 @@ impl TimeSampler {
                 return Err(Error::Value {
                     name: "time sampler",
                     found: format!("{self:?}, which draws times between levels"),
-                    expected: "grid or grid-stratified where levels are needed".into(),
+                    expected: "grid, grid-stratified or multiscale where levels are needed".into(),
                 });
             }
         };
@@ -181,9 +252,10 @@ mod tests {
     use super::*;
     use crate::rng::Purpose;
 
-    const KINDS: [TimeSampler; 5] = [
+    const KINDS: [TimeSampler; 6] = [
         TimeSampler::Grid {},
         TimeSampler::GridStratified {},
+        TimeSampler::Multiscale { snr_share: 0.5 },
         TimeSampler::Uniform {},
         TimeSampler::Stratified {},
         TimeSampler::LogSnrNormal {
@@ -274,7 +346,12 @@ mod tests {
         }
         let mut all = [0; 12];
         TimeSampler::Grid {}
-            .fill_levels(&grid, &mut Stream::new(3, Purpose::Time, 0, 0), &mut all)
+            .fill_levels(
+                &process,
+                &grid,
+                &mut Stream::new(3, Purpose::Time, 0, 0),
+                &mut all,
+            )
             .unwrap();
         all.sort_unstable();
         assert_eq!(all, std::array::from_fn(|i| i as u32));

@@ -31,7 +31,8 @@ pub struct HeldOut {
     pub share: f64,
     /// Steps between two evaluations.
     pub every: u64,
-    /// Stop a stage after so many evaluations without a new best; 0 never stops.
+    /// Stop a stage after so many evaluations without a new best, and end every stage with its best parameters; 0 does
+    /// neither.
     pub patience: u64,
 }
 
@@ -83,7 +84,7 @@ impl TrainSettings {
         TrainSettings {
             seed: 0,
             batch,
-            times: TimeSampler::GridStratified {},
+            times: TimeSampler::Multiscale { snr_share: 0.5 },
             clip: Some(1.0),
             adam: Adam::default(),
             average: Some(0.999),

@@ -350,7 +350,11 @@ fn time_stream(plan: &StepPlan, step: u64, unit: usize) -> Stream {
 }
 
 fn draw_levels(plan: &StepPlan, spec: &ModelSpec, stream: &mut Stream, levels: &mut [u32]) {
-    if plan.times.fill_levels(&spec.grid, stream, levels).is_err() {
+    if plan
+        .times
+        .fill_levels(&spec.process, &spec.grid, stream, levels)
+        .is_err()
+    {
         unreachable!("the sampler was tried when the step was made");
     }
 }
