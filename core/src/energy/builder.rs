@@ -166,7 +166,10 @@ impl<'a> Builder<'a> {
             }
             TimeMode::Continuous => {
                 let tau = self.column(group, Column::Coordinate);
-                leaves.push((tau, TimeLeaf::Column(Column::Coordinate)));
+                // Two networks share the coordinate; its derivative counts once.
+                if leaves.iter().all(|leaf| leaf.0 != tau) {
+                    leaves.push((tau, TimeLeaf::Column(Column::Coordinate)));
+                }
                 let half = self.spec.features / 2;
                 let g = &mut self.graph;
                 let slot = *self

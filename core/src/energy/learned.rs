@@ -263,9 +263,8 @@ impl<T: Real> Energy for LearnedEnergy<T> {
             let time = if times.len() == 1 { times[0] } else { times[i] };
             let (k, _) = self.spec.grid.locate(time);
             let grid = self.spec.grid.times();
-            let high = (k + 1).min(grid.len() - 1);
-            let slope = if high > k {
-                (self.free_energy[high] - self.free_energy[k]) / (grid[high] - grid[k])
+            let slope = if (self.spec.grid.t_min()..=self.spec.grid.t_max()).contains(&time) {
+                (self.free_energy[k + 1] - self.free_energy[k]) / (grid[k + 1] - grid[k])
             } else {
                 0.0
             };
