@@ -289,6 +289,7 @@ mod tests {
                     let mut levels = [0; 16];
                     sampler
                         .fill_levels(
+                            &Process::default(),
                             &grid,
                             &mut Stream::new(1, Purpose::Time, 0, row),
                             &mut levels,
@@ -299,6 +300,7 @@ mod tests {
                     assert!(
                         sampler
                             .fill_levels(
+                                &Process::default(),
                                 &grid,
                                 &mut Stream::new(1, Purpose::Time, 0, row),
                                 &mut [0]
@@ -320,6 +322,7 @@ mod tests {
                 let mut levels = [0; 4];
                 sampler
                     .fill_levels(
+                        &Process::default(),
                         &grid,
                         &mut Stream::new(2, Purpose::Time, 0, row),
                         &mut levels,
@@ -347,7 +350,7 @@ mod tests {
         let mut all = [0; 12];
         TimeSampler::Grid {}
             .fill_levels(
-                &process,
+                &Process::default(),
                 &grid,
                 &mut Stream::new(3, Purpose::Time, 0, 0),
                 &mut all,
@@ -438,5 +441,32 @@ mod tests {
         assert_eq!(default, KINDS[4]);
         assert!(serde_json::from_str::<TimeSampler>(r#"{"kind": "grid", "mean": 1}"#).is_err());
         assert!(serde_json::from_str::<TimeSampler>(r#"{"kind": "grids"}"#).is_err());
+    }
+
+    #[test]
+    fn multiscale_rows_visit_small_noise_and_neighbours() {
+        let process = Process::default();
+        let grid = TimeGrid::default_for(&process);
+        let rows = 20_000;
+        let (mut first, mut near) = (0, 0);
+        for row in 0..rows {
+            let mut stream = Stream::new(5, Purpose::Test, 0, row);
+            let mut levels = [0; 2];
+            TimeSampler::Multiscale { snr_share: 0.5 }
+                .fill_levels(&process, &grid, &mut stream, &mut levels)
+                .unwrap();
+            first += u64::from(levels[0] == 0);
+            near += u64::from(levels[0].abs_diff(levels[1]) < 8);
+        }
+        // Level 0 owns the log-SNR from its own to the middle of the first gap.
+        let snr = |t: f64| process.log_snr(t);
+        let t = grid.times();
+        let share = (snr(t[0]) - snr(0.5 * (t[0] + t[1]))) / (snr(t[0]) - snr(t[511]));
+        let expected = 0.5 * share + 0.5 / 512.0;
+        // 4 sigma of a binomial share.
+        let sigma = (expected * (1.0 - expected) / rows as f64).sqrt();
+        assert!((first as f64 / rows as f64 - expected).abs() < 4.0 * sigma);
+        // A log-uniform distance up to 512 is below 8 in ln 8 / ln 512 = 1/3 of the draws; fewer far ones fit at the ends.
+        assert!(near as f64 / rows as f64 > 1.0 / 3.0);
     }
 }
