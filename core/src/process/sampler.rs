@@ -423,7 +423,7 @@ mod tests {
             .is_err()
         );
         assert!(
-            KINDS[4]
+            KINDS[5]
                 .validate(&Process::by_name("linear").unwrap(), &grid, 1)
                 .is_err()
         );
@@ -438,7 +438,7 @@ mod tests {
         let text = serde_json::to_string(&KINDS[1]).unwrap();
         assert_eq!(text, r#"{"kind":"grid-stratified"}"#);
         let default: TimeSampler = serde_json::from_str(r#"{"kind": "log-snr-normal"}"#).unwrap();
-        assert_eq!(default, KINDS[4]);
+        assert_eq!(default, KINDS[5]);
         assert!(serde_json::from_str::<TimeSampler>(r#"{"kind": "grid", "mean": 1}"#).is_err());
         assert!(serde_json::from_str::<TimeSampler>(r#"{"kind": "grids"}"#).is_err());
     }
