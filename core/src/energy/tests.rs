@@ -1,0 +1,150 @@
+//! Learned energies against a second implementation with dual numbers, against central differences, and against the identities
+//! of their parameterisation. The sheet of cases serves the objectives' tests too.
+
+mod contract;
+mod derivatives;
+mod identities;
+pub(crate) mod reference;
+
+use std::sync::Arc;
+
+use super::{Form, LearnedEnergy, ModelSpec, NetworkSpec};
+use crate::network::{Isa, Pool, Real};
+use crate::process::{
+    Edm, Linear, Process, Spacing, TimeGrid, Trigonometric, VarianceExploding, VariancePreserving,
+};
+use crate::rng::{Purpose, Stream};
+
+pub(crate) const FORMS: [Form; 5] = [
+    Form::InnerProduct,
+    Form::InnerProductPlusScalar,
+    Form::SquaredNorm,
+    Form::ResidualSquaredNorm,
+    Form::Scalar,
+];
+
+/// A small model: 3 coordinates, or 3 particles in the plane if `form` is `None`; nothing in it is symmetric.
+pub(crate) fn spec(process: Process, form: Option<Form>, centred: bool) -> ModelSpec {
+    let (dim, network) = match form {
+        Some(_) => (3, NetworkSpec::Mlp { width: 7, depth: 3 }),
+        None => (
+            6,
+            NetworkSpec::Pairs {
+                particles: 3,
+                width: 5,
+                depth: 2,
+            },
+        ),
+    };
+    let (t_min, t_max, spacing) = match process {
+        Process::Edm(_) => (0.05, 0.9 * process.horizon(), Spacing::Power { rho: 3.0 }),
+        _ => (0.05, 0.9, Spacing::Linear {}),
+    };
+    let mean = [0.7, -0.4, 1.1, 0.2, -1.3, 0.5];
+    ModelSpec {
+        grid: TimeGrid::new(9, t_min, t_max, spacing).unwrap(),
+        network,
+        form: form.unwrap_or(Form::Scalar),
+        features: 6,
+        mean: mean[..dim]
+            .iter()
+            .map(|m| if centred { 0.0 } else { *m })
+            .collect(),
+        variance: 0.6,
+        ..ModelSpec::new(dim, process)
+    }
+}
+
+pub(crate) fn diffusions() -> [Process; 3] {
+    [
+        Process::VariancePreserving(VariancePreserving {
+            beta_min: 0.3,
+            beta_max: 11.0,
+        }),
+        Process::VarianceExploding(VarianceExploding {
+            sigma_min: 0.05,
+            sigma_max: 8.0,
+        }),
+        Process::Edm(Edm { sigma_max: 5.0 }),
+    ]
+}
+
+pub(crate) fn interpolants() -> [Process; 2] {
+    [
+        Process::Linear(Linear { a: 0.7 }),
+        Process::Trigonometric(Trigonometric { a: 1.3 }),
+    ]
+}
+
+/// Every process with every form and with pairs; diffusions with mean zero and not.
+pub(crate) fn sheet() -> Vec<ModelSpec> {
+    let forms: Vec<Option<Form>> = FORMS.into_iter().map(Some).chain([None]).collect();
+    let mut specs = Vec::new();
+    for &form in &forms {
+        for process in diffusions() {
+            specs.push(spec(process, form, true));
+            specs.push(spec(process, form, false));
+        }
+        specs.extend(interpolants().map(|process| spec(process, form, true)));
+    }
+    specs
+}
+
+pub(crate) fn name(spec: &ModelSpec) -> String {
+    let network = match spec.network {
+        NetworkSpec::Mlp { .. } => "mlp",
+        NetworkSpec::Pairs { .. } => "pairs",
+    };
+    format!(
+        "{}, {network}, {:?}, mean {:?}",
+        spec.process.name(),
+        spec.form,
+        spec.mean[0]
+    )
+}
+
+/// Parameters none of which is zero, F(t) included.
+pub(crate) fn params<T: Real>(spec: &ModelSpec, seed: u64) -> Vec<T> {
+    let start: Vec<f64> = spec.layout().initialise(seed);
+    let mut stream = Stream::new(seed, Purpose::Test, 0, 0);
+    start
+        .iter()
+        .map(|p| T::from_f64(p + 0.3 * stream.normal()))
+        .collect()
+}
+
+pub(crate) fn learned<T: Real>(spec: &ModelSpec, params: &[f64], isa: Isa) -> LearnedEnergy<T> {
+    let params = params.iter().map(|&p| T::from_f64(p)).collect();
+    LearnedEnergy::new(spec.clone(), params, Arc::new(Pool::new(1)), isa).unwrap()
+}
+
+/// Times strictly inside cells of the grid, so that F has a slope there.
+fn times(spec: &ModelSpec) -> Vec<f64> {
+    let grid = spec.grid.times();
+    [(0, 0.4), (3, 0.7), (7, 0.2)]
+        .map(|(k, share): (usize, f64)| grid[k] + share * (grid[k + 1] - grid[k]))
+        .to_vec()
+}
+
+/// Points where the model's Gaussian has its mass.
+fn points(spec: &ModelSpec, time: f64, n: usize) -> Vec<f64> {
+    let (scale, noise) = (spec.process.scale(time), spec.process.noise(time));
+    let spread = (scale * scale * spec.variance + noise * noise).sqrt();
+    let mut stream = Stream::new(21, Purpose::Test, 0, time.to_bits());
+    (0..n * spec.dim)
+        .map(|k| scale * spec.mean[k % spec.dim] + 1.2 * spread * stream.normal())
+        .collect()
+}
+
+/// Central difference with five points: its error is of fourth order, so `h` can be large enough for rounding not to matter.
+fn difference(h: f64, f: impl Fn(f64) -> f64) -> f64 {
+    (8.0 * (f(h) - f(-h)) - (f(2.0 * h) - f(-2.0 * h))) / (12.0 * h)
+}
+
+#[track_caller]
+fn assert_close(found: f64, expected: f64, allowed: f64, what: &str) {
+    assert!(
+        (found - expected).abs() <= allowed,
+        "{what}: {found}, expected {expected}"
+    );
+}

@@ -1,0 +1,240 @@
+//! An energy written down a second time, straight from the formulas: plain loops over one point, generic over dual numbers,
+//! so that derivatives come from num-dual. Beyond the list of frequencies it shares no
+//! code with the graph, the columns or the schedules.
+
+use num_dual::{Dual64, DualNum, HyperDual64};
+
+use crate::energy::{Form, ModelSpec, NetworkSpec, frequency};
+use crate::process::Process;
+
+/// A model definition with parameters in double precision.
+pub(crate) struct Reference<'a> {
+    pub(crate) spec: &'a ModelSpec,
+    pub(crate) params: &'a [f64],
+}
+
+/// S and sigma of a diffusion; 1 and gamma of an interpolant.
+pub(crate) fn schedule<D: DualNum<Primitive = f64> + Copy>(process: &Process, time: D) -> (D, D) {
+    let one = D::from(1.0);
+    match process {
+        Process::VariancePreserving(p) => {
+            let b = time * p.beta_min + time * time * (0.5 * (p.beta_max - p.beta_min));
+            ((b * -0.5).exp(), b.exp_m1().sqrt())
+        }
+        Process::VarianceExploding(p) => {
+            let growth = (time * (2.0 * (p.sigma_max / p.sigma_min).ln())).exp_m1();
+            (one, growth.sqrt() * p.sigma_min)
+        }
+        Process::Edm(_) => (one, time),
+        Process::Linear(p) => (one, (time * (one - time)).sqrt() * p.a),
+        Process::Trigonometric(p) => (one, (time * (one - time)).sqrt() * p.a),
+    }
+}
+
+/// alpha, beta of `X_t = alpha x_0 + beta x_1`.
+pub(crate) fn endpoints(process: &Process, time: f64) -> (f64, f64) {
+    match process {
+        Process::Linear(_) => (1.0 - time, time),
+        Process::Trigonometric(_) => {
+            let angle = 0.5 * std::f64::consts::PI * time;
+            (angle.cos(), angle.sin())
+        }
+        _ => (schedule(process, time).0, 0.0),
+    }
+}
+
+/// `a = sqrt(S^2 sd^2 + gamma^2)`.
+fn input_scale<D: DualNum<Primitive = f64> + Copy>(spec: &ModelSpec, time: D) -> D {
+    let (scale, sigma) = schedule(&spec.process, time);
+    (scale * scale * (sigma * sigma + spec.variance)).sqrt()
+}
+
+fn silu<D: DualNum<Primitive = f64> + Copy>(z: D) -> D {
+    z / ((-z).exp() + 1.0)
+}
+
+impl Reference<'_> {
+    fn matrix(&self, name: &str) -> (&[f64], usize) {
+        let layout = self.spec.layout();
+        let entry = layout.get(name).expect("a parameter of that name");
+        (&self.params[entry.range()], entry.cols)
+    }
+
+    /// `x W + b`, or `x W` if there is no `b` of that name.
+    fn affine<D: DualNum<Primitive = f64> + Copy>(
+        &self,
+        x: &[D],
+        w: &str,
+        b: Option<&str>,
+    ) -> Vec<D> {
+        let (w, cols) = self.matrix(w);
+        let mut out = vec![D::from(0.0); cols];
+        for (j, out) in out.iter_mut().enumerate() {
+            for (i, &x) in x.iter().enumerate() {
+                *out += x * w[i * cols + j];
+            }
+            if let Some(b) = b {
+                *out += self.matrix(b).0[j];
+            }
+        }
+        out
+    }
+
+    /// Sines and cosines of the network's time coordinate.
+    fn features<D: DualNum<Primitive = f64> + Copy>(&self, time: D) -> Vec<D> {
+        let spec = self.spec;
+        let tau = if spec.process.is_interpolant() {
+            time * 2.0 - 1.0
+        } else {
+            let snr = |t: f64| -2.0 * schedule(&spec.process, t).1.ln();
+            let n = spec.grid.levels() as f64;
+            let mean = spec.grid.times().iter().map(|&t| snr(t)).sum::<f64>() / n;
+            let variance = spec
+                .grid
+                .times()
+                .iter()
+                .map(|&t| (snr(t) - mean).powi(2))
+                .sum::<f64>()
+                / n;
+            (schedule(&spec.process, time).1.ln() * -2.0 - mean) * (0.3 / variance.sqrt()) - 0.3
+        };
+        let half = spec.features / 2;
+        let sines = (0..half).map(|k| (tau * frequency(k, half)).sin());
+        let cosines = (0..half).map(|k| (tau * frequency(k, half)).cos());
+        sines.chain(cosines).collect()
+    }
+
+    fn perceptron<D: DualNum<Primitive = f64> + Copy>(
+        &self,
+        name: &str,
+        depth: usize,
+        time: D,
+        x: &[D],
+    ) -> Vec<D> {
+        let space = self.affine(x, &format!("{name}.wx"), Some(&format!("{name}.b0")));
+        let time = self.affine(&self.features(time), &format!("{name}.wt"), None);
+        let mut h: Vec<D> = space
+            .iter()
+            .zip(&time)
+            .map(|(&s, &t)| silu(s + t))
+            .collect();
+        for l in 1..depth {
+            h = self.affine(&h, &format!("{name}.w{l}"), Some(&format!("{name}.b{l}")));
+            h.iter_mut().for_each(|z| *z = silu(*z));
+        }
+        self.affine(&h, &format!("{name}.wo"), Some(&format!("{name}.bo")))
+    }
+
+    /// `s(t, x)`.
+    fn scalar<D: DualNum<Primitive = f64> + Copy>(&self, time: D, x: &[D]) -> D {
+        let dot = |a: &[D], b: &[D]| {
+            a.iter()
+                .zip(b)
+                .fold(D::from(0.0), |sum, (&a, &b)| sum + a * b)
+        };
+        match self.spec.network {
+            NetworkSpec::Mlp { depth, .. } => {
+                let net = |name: &str| self.perceptron(name, depth, time, x);
+                match self.spec.form {
+                    Form::InnerProduct => dot(x, &net("net")),
+                    Form::InnerProductPlusScalar => dot(x, &net("net1")) + net("net2")[0],
+                    Form::SquaredNorm => {
+                        let v = net("net");
+                        dot(&v, &v) * -0.5
+                    }
+                    Form::ResidualSquaredNorm => {
+                        let v = net("net");
+                        dot(x, &v) - dot(&v, &v) * 0.5
+                    }
+                    Form::Scalar => net("net")[0],
+                }
+            }
+            NetworkSpec::Pairs {
+                particles, depth, ..
+            } => {
+                let space = self.spec.dim / particles;
+                let mut sum = D::from(0.0);
+                for i in 0..particles {
+                    for j in 0..i {
+                        let square = (0..space).fold(D::from(0.0), |sum, c| {
+                            let gap = x[i * space + c] - x[j * space + c];
+                            sum + gap * gap
+                        });
+                        sum += self.perceptron("net", depth, time, &[square])[0];
+                    }
+                }
+                sum
+            }
+        }
+    }
+
+    /// `U(t, y)`.
+    pub(crate) fn energy<D: DualNum<Primitive = f64> + Copy>(&self, time: D, y: &[D]) -> D {
+        let spec = self.spec;
+        if spec.process.is_interpolant() {
+            let s = self.scalar(time, y);
+            let square = y.iter().fold(D::from(0.0), |sum, &y| sum + y * y);
+            return match spec.form {
+                Form::SquaredNorm => -s,
+                Form::ResidualSquaredNorm => square * 0.5 - s,
+                _ => s,
+            };
+        }
+        let (scale, sigma) = schedule(&spec.process, time);
+        let a = input_scale(spec, time);
+        let x: Vec<D> = y
+            .iter()
+            .zip(&spec.mean)
+            .map(|(&y, &m)| (y - scale * m) / a)
+            .collect();
+        let square = x.iter().fold(D::from(0.0), |sum, &x| sum + x * x);
+        let normaliser = (a * a * std::f64::consts::TAU).ln() * (0.5 * spec.dim as f64);
+        square * 0.5 + normaliser - self.scalar(time, &x) / sigma * spec.variance.sqrt()
+    }
+
+    /// `F(t)`: linear between the levels of the grid, constant beyond them.
+    pub(crate) fn free_energy(&self, time: f64) -> f64 {
+        let (table, _) = self.matrix("free_energy");
+        let times = self.spec.grid.times();
+        let last = times.len() - 1;
+        if time <= times[0] {
+            return table[0];
+        }
+        for k in 0..last {
+            if time < times[k + 1] {
+                let share = (time - times[k]) / (times[k + 1] - times[k]);
+                return (1.0 - share) * table[k] + share * table[k + 1];
+            }
+        }
+        table[last]
+    }
+
+    pub(crate) fn log_density(&self, time: f64, y: &[f64]) -> f64 {
+        self.free_energy(time) - self.energy(time, y)
+    }
+
+    /// `-grad_y U`.
+    pub(crate) fn score(&self, time: f64, y: &[f64]) -> Vec<f64> {
+        (0..y.len())
+            .map(|i| {
+                let mut dual: Vec<Dual64> = y.iter().map(|&y| Dual64::from(y)).collect();
+                dual[i].eps = 1.0;
+                -self.energy(Dual64::from(time), &dual).eps
+            })
+            .collect()
+    }
+
+    /// `dU/dt`.
+    pub(crate) fn energy_rate(&self, time: f64, y: &[f64]) -> f64 {
+        let dual: Vec<Dual64> = y.iter().map(|&y| Dual64::from(y)).collect();
+        self.energy(Dual64::new(time, 1.0), &dual).eps
+    }
+
+    /// `d^2 U / dy_i dy_j`.
+    pub(crate) fn hessian(&self, time: f64, y: &[f64], i: usize, j: usize) -> f64 {
+        let mut dual: Vec<HyperDual64> = y.iter().map(|&y| HyperDual64::from(y)).collect();
+        dual[i].eps1 = 1.0;
+        dual[j].eps2 = 1.0;
+        self.energy(HyperDual64::from(time), &dual).eps1eps2
+    }
+}
