@@ -52,6 +52,16 @@ pub enum Error {
         /// Which file.
         path: PathBuf,
     },
+    /// A run folder already holds a run.
+    #[error(
+        "{} already holds a run; continue it with --resume, choose another folder with -o, or add --force to delete that \
+         run and start anew",
+        path.display()
+    )]
+    RunExists {
+        /// Which folder.
+        path: PathBuf,
+    },
     /// Another process uses the same run folder.
     #[error("{} is in use by another diffclf process; wait for it or choose another folder", path.display())]
     Busy {
@@ -61,6 +71,14 @@ pub enum Error {
     /// The library refused.
     #[error(transparent)]
     Core(#[from] CoreError),
+    /// Training came to numbers that are not finite; what could be saved is.
+    #[error("{source}. {kept}")]
+    Diverged {
+        /// Where.
+        source: CoreError,
+        /// What is left, and where.
+        kept: String,
+    },
     /// A check did not pass.
     #[error("{0}")]
     Failed(String),
@@ -82,9 +100,12 @@ impl Error {
     /// The process's exit code.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Usage(_) | Self::Read { .. } | Self::Exists { .. } | Self::Busy { .. } => {
-                EXIT_USAGE
-            }
+            Self::Usage(_)
+            | Self::Read { .. }
+            | Self::Exists { .. }
+            | Self::RunExists { .. }
+            | Self::Busy { .. } => EXIT_USAGE,
+            Self::Diverged { .. } => EXIT_NUMERICAL,
             Self::Write { .. } | Self::Failed(_) => EXIT_FAILED,
             Self::Content { source, .. } | Self::Core(source) => core_exit_code(source),
             Self::Interrupted(_) => EXIT_INTERRUPTED,
@@ -96,6 +117,9 @@ impl Error {
 fn core_exit_code(error: &CoreError) -> u8 {
     match error {
         CoreError::Write(_) => EXIT_FAILED,
+        CoreError::NonFinite { .. }
+        | CoreError::ModelNotFinite { .. }
+        | CoreError::Diverged { .. } => EXIT_NUMERICAL,
         _ => EXIT_USAGE,
     }
 }
@@ -186,7 +210,24 @@ mod tests {
                 "create the folder",
             ),
             (Error::Exists { path: path.clone() }, EXIT_USAGE, "--force"),
+            (
+                Error::RunExists { path: path.clone() },
+                EXIT_USAGE,
+                "--resume",
+            ),
             (Error::Busy { path: path.clone() }, EXIT_USAGE, "another"),
+            (
+                Error::Diverged {
+                    source: CoreError::NonFinite {
+                        step: 17,
+                        term: "dsm".into(),
+                        row: Some(3),
+                    },
+                    kept: "The model of step 10 is in runs/a".into(),
+                },
+                EXIT_NUMERICAL,
+                "step 17, row 3",
+            ),
             (
                 Error::about(&path, empty()),
                 EXIT_USAGE,

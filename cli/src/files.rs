@@ -2,8 +2,8 @@
 //! not loaded.
 
 use crate::error::{Error, Result};
-use diffclf::format::model::ModelFile;
 use diffclf::format::npy::NpyView;
+use diffclf::model::Model;
 use memmap2::Mmap;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{BufWriter, ErrorKind, Write};
@@ -179,19 +179,15 @@ impl MappedNpy {
     }
 }
 
-/// Reads a model file or checkpoint.
-pub fn read_model(path: &Path) -> Result<ModelFile> {
+/// A whole file in memory.
+pub fn read_bytes(path: &Path) -> Result<Vec<u8>> {
     open_regular(path)?;
-    let bytes = fs::read(path).map_err(reading(path))?;
-    ModelFile::from_bytes(&bytes).map_err(|source| Error::about(path, source))
+    fs::read(path).map_err(reading(path))
 }
 
-/// Writes a model file or checkpoint, atomically.
-pub fn write_model(path: &Path, model: &ModelFile) -> Result<()> {
-    let bytes = model
-        .to_bytes()
-        .map_err(|source| Error::about(path, source))?;
-    write_atomic(path, |writer| Ok(writer.write_all(&bytes)?))
+/// Reads a model.
+pub fn read_model(path: &Path) -> Result<Model> {
+    Model::from_bytes(&read_bytes(path)?).map_err(|source| Error::about(path, source))
 }
 
 fn open_regular(path: &Path) -> Result<File> {
@@ -372,21 +368,5 @@ mod tests {
         );
         let message = MappedNpy::open(folder.path()).unwrap_err().to_string();
         assert!(message.contains("inside it"), "{message}");
-    }
-
-    #[test]
-    fn models_go_through_a_file_and_damaged_ones_are_named() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("model.safetensors");
-        let model = ModelFile::new("model", &serde_json::json!({ "dim": 2 })).unwrap();
-        write_model(&path, &model).unwrap();
-        assert_eq!(read_model(&path).unwrap(), model);
-        let bytes = fs::read(&path).unwrap();
-        fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
-        let message = read_model(&path).unwrap_err().to_string();
-        assert!(
-            message.contains("model.safetensors") && message.contains("truncated"),
-            "{message}"
-        );
     }
 }

@@ -1,9 +1,65 @@
-//! The diffclf program.
-#![allow(dead_code, reason = "the commands that use these parts come next")]
+//! The diffclf program: this file is the map, each command is a file of its own.
 
+mod coordinates;
+mod data;
+mod density;
 mod error;
+mod evaluate;
 mod files;
+mod inspect;
+mod machine;
+mod print;
 mod progress;
 mod report;
+mod run_folder;
+mod sample;
+mod settings;
+mod stop;
+mod train;
 
-fn main() {}
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+const EXAMPLES: &str = "\
+Start here:
+  diffclf demo                                            what it is about, in two minutes
+  diffclf train samples.npy -o runs/mine                  learn from your own samples
+  diffclf density runs/mine/model.safetensors points.npy -o log_density.npy
+  diffclf sample runs/mine/model.safetensors -n 10000 -o new.npy
+
+Each command explains itself: diffclf train --help
+Exit codes: 0 success, 1 failed run or check, 2 wrong usage or input, 3 numerical failure, 130 interrupted.";
+
+/// Learn energies (log-densities, mode weights included) from samples.
+#[derive(Debug, Parser)]
+#[command(name = "diffclf", version, after_help = EXAMPLES, max_term_width = 110)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Train(Box<train::Args>),
+    Evaluate(evaluate::Args),
+    Density(density::Args),
+    Sample(sample::Args),
+    Inspect(inspect::Args),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().command {
+        Command::Train(args) => train::run(*args),
+        Command::Evaluate(args) => evaluate::run(args),
+        Command::Density(args) => density::run(args),
+        Command::Sample(args) => sample::run(args),
+        Command::Inspect(args) => inspect::run(args),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::from(error.exit_code())
+        }
+    }
+}

@@ -16,6 +16,8 @@ use crate::{Error, Result};
 pub struct DataRecord {
     /// File name or system.
     pub name: String,
+    /// Seed of the system's own parameters; absent for a file.
+    pub system_seed: Option<u64>,
     /// Number of rows; absent for a system that is sampled afresh.
     pub rows: Option<usize>,
     /// SHA-256 of the file, if it is one.

@@ -190,6 +190,11 @@ impl TimeGrid {
         self.t_max
     }
 
+    /// How the levels lie.
+    pub fn spacing(&self) -> Spacing {
+        self.spacing
+    }
+
     /// All times, increasing.
     pub fn times(&self) -> &[f64] {
         &self.times

@@ -124,7 +124,8 @@ impl<'a> Trainer<'a> {
             && state.second_moment.len() == n
             && kept(&state.average, self.settings.average.is_some())
             && (state.best_params.is_empty() || state.best_params.len() == n)
-            && state.stage <= self.settings.stages.len();
+            && state.stage <= self.settings.stages.len()
+            && state.stage_start <= state.step;
         if !fits {
             return Err(Error::Shape {
                 what: "the checkpoint".into(),
@@ -252,8 +253,9 @@ impl<'a> Trainer<'a> {
             report.held_out = Some(losses);
         }
         if done == s.steps || report.stopped_early {
-            // After an early stop the next stage goes on from the best parameters seen.
-            if report.stopped_early && !state.best_params.is_empty() {
+            // With early stopping a stage ends with its best parameters, not with those it went on to afterwards.
+            let patient = self.settings.held_out.is_some_and(|rule| rule.patience > 0);
+            if patient && state.since_best > 0 && !state.best_params.is_empty() {
                 state.params.copy_from_slice(&state.best_params);
                 if !state.average.is_empty() {
                     state.average.copy_from_slice(&state.best_params);

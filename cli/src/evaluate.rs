@@ -1,0 +1,308 @@
+//! `diffclf evaluate`: a model beside the exact answer of the system it was trained on.
+
+use crate::coordinates::Coordinates;
+use crate::error::{Error, Result};
+use crate::files::{read_model, refuse_overwrite, write_atomic};
+use crate::machine::Machine;
+use crate::print::{print, table_text};
+use crate::progress::Progress;
+use crate::report::page::Table;
+use diffclf::energy::exact::ExactPath;
+use diffclf::metric::{Evaluation, EvaluationSettings, Level};
+use diffclf::model::{Content, DataRecord};
+use diffclf::system::{GaussianMixture, System};
+use std::io::Write;
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  diffclf evaluate runs/mog40/model.safetensors
+  diffclf evaluate model.safetensors --system mog40 --levels 128 --json figures.json
+  diffclf evaluate model.safetensors --all
+
+Every figure is an average over samples of the exact marginals. Fisher: mean squared error of the score, per
+dimension. ESS: effective sample size of the model's density as an importance weight. R2: agreement of log-densities
+up to a constant. Classification: loss of telling the noise level of a sample among all levels of the grid; no model
+can be better than its optimum, so look at the excess.";
+
+/// Mode weights shown unless all are asked for.
+const FEW_MODES: usize = 8;
+
+/// Judge a model against a system whose answer is known.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Model file
+    #[arg(value_name = "MODEL")]
+    model: PathBuf,
+    /// System with known marginals: mog40, mog2, two-modes [default: the one the model was trained on]
+    #[arg(long, value_name = "NAME")]
+    system: Option<String>,
+    /// System at the second endpoint of an interpolant [default: the one the model was trained on]
+    #[arg(long, value_name = "NAME")]
+    end_system: Option<String>,
+    /// Seed of the systems' own parameters [default: that of the training]
+    #[arg(long, value_name = "SEED")]
+    system_seed: Option<u64>,
+    /// Levels of the grid, which are also the classes [default: the model's own grid]
+    #[arg(long, value_name = "L")]
+    levels: Option<usize>,
+    /// Exact samples per level
+    #[arg(long, value_name = "N", default_value_t = 1024)]
+    samples: usize,
+    /// How many of them enter the classification loss
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    classified: usize,
+    /// Seed of the samples
+    #[arg(long, value_name = "SEED", default_value_t = 0)]
+    seed: u64,
+    /// Show all levels and modes, not a selection
+    #[arg(long)]
+    all: bool,
+    /// Write everything as JSON too
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Replace an existing JSON file
+    #[arg(long)]
+    force: bool,
+    /// No progress on the terminal
+    #[arg(long)]
+    quiet: bool,
+    #[command(flatten)]
+    machine: Machine,
+}
+
+/// Runs the command.
+pub fn run(args: Args) -> Result<()> {
+    if let Some(path) = &args.json {
+        refuse_overwrite(path, args.force)?;
+    }
+    let model = read_model(&args.model)?;
+    let content = &model.content;
+    let energy = model.energy(args.machine.pool()?, args.machine.isa()?)?;
+    let (exact, names) = exact_path(&args, content)?;
+    let grid = match args.levels {
+        Some(levels) => content.spec.grid.with_levels(levels)?,
+        None => content.spec.grid.clone(),
+    };
+    let settings = EvaluationSettings {
+        samples_per_level: args.samples,
+        classification_samples_per_level: args.classified.min(args.samples),
+        seed: args.seed,
+        ..EvaluationSettings::default()
+    };
+    let mut progress = Progress::new("evaluate", grid.levels() as u64, 0, args.quiet);
+    let evaluation = Evaluation::run(&energy, &exact, &grid, settings, &mut |done, _| {
+        progress.set(done as u64, || "levels".into());
+    })?;
+    progress.finish("done");
+
+    let title = format!(
+        "{} against {} ({} process, dimension {}, {} levels)",
+        args.model.display(),
+        names.join(" and "),
+        content.spec.process.name(),
+        content.spec.dim,
+        grid.levels()
+    );
+    print(&format!(
+        "{title}\n\n{}\n{}\n{}",
+        table_text(&averages(&evaluation)),
+        table_text(&modes(&evaluation, args.all)),
+        table_text(&levels(&evaluation, args.all))
+    ))?;
+    if let Some(path) = &args.json {
+        let document = serde_json::json!({
+            "model": args.model.display().to_string(),
+            "systems": names,
+            "process": content.spec.process,
+            "grid": grid,
+            "steps": content.record.steps,
+            "evaluation": evaluation,
+        });
+        write_atomic(path, |writer| Ok(writeln!(writer, "{document:#}")?))?;
+    }
+    Ok(())
+}
+
+/// The exact path in the model's coordinates, and the names of its systems.
+fn exact_path(args: &Args, content: &Content) -> Result<(ExactPath, Vec<String>)> {
+    let spec = &content.spec;
+    let trained = |k: usize| {
+        content
+            .record
+            .data
+            .get(k)
+            .filter(|data| data.system_seed.is_some())
+    };
+    let (start, name) = mixture(
+        args,
+        content,
+        args.system.as_deref(),
+        trained(0),
+        "--system",
+    )?;
+    let mut names = vec![name];
+    let end = if spec.process.is_interpolant() {
+        let (end, name) = mixture(
+            args,
+            content,
+            args.end_system.as_deref(),
+            trained(1),
+            "--end-system",
+        )?;
+        names.push(name);
+        Some(end)
+    } else if args.end_system.is_some() {
+        return Err(Error::Usage(format!(
+            "--end-system is for interpolants, and the model's process is {}; leave it out",
+            spec.process.name()
+        )));
+    } else {
+        None
+    };
+    Ok((ExactPath::new(spec.process, start, end)?, names))
+}
+
+fn mixture(
+    args: &Args,
+    content: &Content,
+    name: Option<&str>,
+    trained: Option<&DataRecord>,
+    flag: &str,
+) -> Result<(GaussianMixture, String)> {
+    let Some(name) = name.or(trained.map(|data| data.name.as_str())) else {
+        return Err(Error::Usage(format!(
+            "the model was trained on a file, whose exact density is not known; name the system it was drawn from with {flag}"
+        )));
+    };
+    let seed = args
+        .system_seed
+        .or(trained.and_then(|data| data.system_seed));
+    let system = System::by_name(name, content.spec.dim, seed.unwrap_or(0))?;
+    let Some(mixture) = system.mixture() else {
+        return Err(Error::Usage(format!(
+            "the marginals of {name} under noise are not known exactly, so there is nothing to compare with; expected \
+             mog40, mog2 or two-modes"
+        )));
+    };
+    Ok((Coordinates::of(content).mixture(mixture)?, name.into()))
+}
+
+fn texts<const N: usize>(texts: [&str; N]) -> Vec<String> {
+    texts.map(String::from).to_vec()
+}
+
+/// The averages, with errors and optimum.
+fn averages(evaluation: &Evaluation) -> Table {
+    let average = &evaluation.average;
+    let row = |name: &str, value: String| vec![name.to_string(), value];
+    Table {
+        caption: "Averages over the levels".into(),
+        header: texts(["quantity", "value"]),
+        rows: vec![
+            row("Fisher divergence", format!("{:.4}", average.fisher)),
+            row(
+                "effective sample size",
+                format!("{:.2} %", 100.0 * average.ess),
+            ),
+            row("R² of log-densities, mean", format!("{:.5}", average.r2)),
+            row(
+                "R² of log-densities, median",
+                format!("{:.5}", average.median_r2),
+            ),
+            row(
+                "classification loss",
+                format!("{:.4}", average.classification),
+            ),
+            row("  its optimum", format!("{:.4}", average.optimum)),
+            row("  excess", format!("{:.4}", average.excess)),
+        ],
+    }
+}
+
+fn modes(evaluation: &Evaluation, all: bool) -> Table {
+    let weights = &evaluation.mode_weights;
+    let shown = if all {
+        weights.exact.len()
+    } else {
+        FEW_MODES.min(weights.exact.len())
+    };
+    let rows = (0..shown).map(|k| {
+        vec![
+            format!("{k}"),
+            format!("{:.4}", weights.exact[k]),
+            format!("{:.4}", weights.model[k]),
+        ]
+    });
+    let hidden = weights.exact.len() - shown;
+    let more = if hidden > 0 {
+        format!(", {hidden} more with --all")
+    } else {
+        String::new()
+    };
+    Table {
+        caption: format!(
+            "Mode weights at time {:.3e} (total variation {:.4}{more})",
+            weights.time, weights.total_variation
+        ),
+        header: texts(["mode", "exact", "model"]),
+        rows: rows.collect(),
+    }
+}
+
+/// Levels 0, 1, 2, 4, 8, ... and the last: errors sit at small times.
+fn selection(count: usize, all: bool) -> Vec<usize> {
+    if all || count < 2 {
+        return (0..count).collect();
+    }
+    let powers = std::iter::successors(Some(1), |k| Some(k * 2)).take_while(|k| k + 1 < count);
+    std::iter::once(0)
+        .chain(powers)
+        .chain([count - 1])
+        .collect()
+}
+
+fn levels(evaluation: &Evaluation, all: bool) -> Table {
+    let row = |k: usize| {
+        let level: &Level = &evaluation.levels[k];
+        vec![
+            format!("{k}"),
+            format!("{:.5}", level.time),
+            format!("{:.4}", level.fisher.mean),
+            format!("{:.2} %", 100.0 * level.ess),
+            format!("{:.5}", level.r2),
+            format!("{:.3}", level.classification.mean),
+            format!("{:.3}", level.optimum.mean),
+            format!("{:.4}", level.excess.mean),
+        ]
+    };
+    let count = evaluation.levels.len();
+    Table {
+        caption: if all {
+            "Levels".into()
+        } else {
+            "Some levels (all with --all)".into()
+        },
+        header: texts([
+            "level", "time", "Fisher", "ESS", "R²", "loss", "optimum", "excess",
+        ]),
+        rows: selection(count, all).into_iter().map(row).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::selection;
+
+    #[test]
+    fn the_selection_is_dense_at_small_times() {
+        assert_eq!(
+            selection(512, false),
+            [0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 511]
+        );
+        assert_eq!(selection(2, false), [0, 1]);
+        assert_eq!(selection(3, false), [0, 1, 2]);
+        assert_eq!(selection(5, true), [0, 1, 2, 3, 4]);
+    }
+}

@@ -1,0 +1,605 @@
+//! `diffclf train`: from samples to a model, in a run folder that can be left and taken up again at any moment.
+
+use crate::data::{Moments, Origin};
+use crate::error::{Error, Result};
+use crate::machine::Machine;
+use crate::progress::{Progress, duration_text};
+use crate::run_folder::{Log, RunFolder};
+use crate::settings::Settings;
+use crate::stop::Stop;
+use diffclf::Error as CoreError;
+use diffclf::energy::ModelSpec;
+use diffclf::model::{Checkpoint, Content, Model, Record};
+use diffclf::system::System;
+use diffclf::train::{
+    Endpoints, Losses, Standardisation, State, StepReport, TrainSettings, Trainer,
+};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+const EXAMPLES: &str = "\
+Examples:
+  diffclf train samples.npy -o runs/mine
+  diffclf train samples.npy -o runs/mine --resume
+  diffclf train --system mog40 --dim 8 --samples 60000 -o runs/mog40
+  diffclf train --system two-modes --end-system moons -o runs/bridge
+  diffclf train samples.npy --config run.toml --rate 0.0005 -o runs/slow
+
+A configuration file holds the same settings as the flags, with _ for -:
+  objective = \"dsm+diffclf\"
+  score_steps = 15000
+  steps = 15000
+  process = { kind = \"vp\", beta_max = 20.0 }
+
+The run folder holds config.toml (all settings), log.jsonl (every figure), checkpoint.safetensors and
+model.safetensors. A run that was stopped in any way, even by kill -9, continues with --resume and ends with the
+very bytes of an uninterrupted run (on the same kind of machine, whatever the number of threads).
+
+Exit codes: 0 success, 1 failed, 2 wrong usage or input, 3 numbers became infinite or NaN, 130 interrupted.";
+
+/// Learn an energy from samples.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(flatten)]
+    settings: Settings,
+    /// Keep the data's own coordinates; their mean and variance go into the model instead
+    #[arg(long, help_heading = "Data")]
+    no_standardise: bool,
+    /// TOML file with settings; flags override it
+    #[arg(long, value_name = "RUN.toml", help_heading = "Run")]
+    config: Option<PathBuf>,
+    /// Run folder [default: runs/NAME, after the data]
+    #[arg(short, long, value_name = "RUNDIR", help_heading = "Run")]
+    output: Option<PathBuf>,
+    /// Continue the run in the folder (or start it, if there is none yet)
+    #[arg(long, help_heading = "Run")]
+    resume: bool,
+    /// Delete a run that is in the folder already
+    #[arg(long, help_heading = "Run", conflicts_with = "resume")]
+    force: bool,
+    /// Seconds between two checkpoints
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value_t = 10.0,
+        help_heading = "Run"
+    )]
+    checkpoint_every: f64,
+    /// No progress on the terminal
+    #[arg(long, help_heading = "Run")]
+    quiet: bool,
+    #[command(flatten)]
+    machine: Machine,
+}
+
+/// What is needed to build a trainer.
+struct Plan {
+    content: Content,
+    state: Option<State>,
+    log_every: u64,
+    notices: Vec<String>,
+}
+
+/// Runs the command.
+pub fn run(mut args: Args) -> Result<()> {
+    if args.no_standardise {
+        args.settings.standardise = Some(false);
+    }
+    args.settings.kernel = args.machine.kernel.clone();
+    if let Some(config) = &args.config {
+        args.settings = Settings::read(config)?.overridden_by(&args.settings)?;
+    }
+    let path = run_path(&args)?;
+    let resumed = args.resume && RunFolder::has_run(&path);
+    let pool = args.machine.pool()?;
+    let (folder, settings, origins, plan);
+    if resumed {
+        folder = RunFolder::take(&path)?;
+        let mut saved = folder.settings()?;
+        // Data may have moved since; their content is compared with the checkpoint's.
+        saved.data = args.settings.data.clone().or(saved.data);
+        saved.end = args.settings.end.clone().or(saved.end);
+        origins = open_origins(&saved)?;
+        args.settings.held_out = args.settings.held_out.or(saved.held_out);
+        args.settings.shrink_batch(rows(&origins));
+        saved.refuse_conflicts(&args.settings, &path)?;
+        plan = match folder.checkpoint()? {
+            Some(checkpoint) => Plan::resumed(&mut saved, &origins, checkpoint, &path)?,
+            None => Plan::new(&mut saved, &origins)?,
+        };
+        settings = saved;
+    } else {
+        if !args.resume {
+            RunFolder::refuse_existing(&path, args.force)?;
+        } else if args.settings.data.is_none() && args.settings.system.is_none() {
+            return Err(Error::Usage(format!(
+                "there is no run to resume in {}; give the data to start one",
+                path.display()
+            )));
+        }
+        let mut given = args.settings.clone();
+        origins = open_origins(&given)?;
+        plan = Plan::new(&mut given, &origins)?;
+        settings = absolute(given)?;
+        folder = RunFolder::create(&path, &settings)?;
+    }
+    let machine = Machine {
+        kernel: settings.kernel.clone(),
+        ..args.machine.clone()
+    };
+    if !args.quiet {
+        plan.notices
+            .iter()
+            .for_each(|text| eprintln!("note: {text}"));
+    }
+    let isa = machine.isa()?;
+
+    let Plan {
+        content,
+        state,
+        log_every,
+        ..
+    } = plan;
+    let train = &content.record.settings;
+    let share = train.held_out.map_or(0.0, |rule| rule.share);
+    let prepared = origins
+        .iter()
+        .map(|origin| origin.prepare(&content.standardisation))
+        .collect::<Result<Vec<_>>>()?;
+    let feeds: Vec<_> = prepared
+        .iter()
+        .enumerate()
+        .map(|(k, rows)| rows.feed(train.batch, endpoint_seed(train.seed, k), share))
+        .collect();
+    let endpoints = Endpoints {
+        start: &*feeds[0].train,
+        end: feeds.get(1).map(|feed| &*feed.train),
+    };
+    let held_out = feeds[0].held_out.as_ref().map(|(start, rows)| {
+        let end = feeds.get(1).and_then(|feed| feed.held_out.as_ref());
+        let rows = end.map_or(*rows, |(_, other)| *rows.min(other));
+        let from = Endpoints {
+            start: &**start,
+            end: end.map(|(source, _)| &**source),
+        };
+        // No more than a batch: an evaluation then costs less than a step.
+        (from, rows.min(train.batch))
+    });
+    let mut trainer = Trainer::new(&content.spec, train, endpoints, held_out, pool, isa)?;
+    if let Some(state) = state {
+        trainer.resume(state)?;
+    }
+    let (log, seconds) = folder.log(trainer.state().step)?;
+    Session {
+        folder: &folder,
+        content: &content,
+        log,
+        log_every,
+        seconds,
+        checkpoint_every: checkpoint_pause(args.checkpoint_every)?,
+        quiet: args.quiet,
+    }
+    .train(trainer)
+}
+
+fn checkpoint_pause(seconds: f64) -> Result<Duration> {
+    // A year is as good as never.
+    if (0.0..=3.2e7).contains(&seconds) {
+        Ok(Duration::from_secs_f64(seconds))
+    } else {
+        Err(Error::Usage(format!(
+            "--checkpoint-every is {seconds}, expected a number of seconds"
+        )))
+    }
+}
+
+/// The two endpoints of an interpolant must not be shuffled alike.
+fn endpoint_seed(seed: u64, endpoint: usize) -> u64 {
+    seed ^ (endpoint as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+/// Where the run goes: as asked, or named after the data.
+fn run_path(args: &Args) -> Result<PathBuf> {
+    if let Some(path) = &args.output {
+        return Ok(path.clone());
+    }
+    let name = match (&args.settings.data, &args.settings.system) {
+        (Some(data), _) => data
+            .file_stem()
+            .map(|stem| stem.to_string_lossy().into_owned()),
+        (None, system) => system.clone(),
+    };
+    match name {
+        Some(name) => Ok(Path::new("runs").join(name)),
+        None => Err(Error::Usage(
+            "nothing to learn from: give a .npy file, or a built-in system with --system NAME --dim D".into(),
+        )),
+    }
+}
+
+/// Opens both endpoints.
+fn open_origins(settings: &Settings) -> Result<Vec<Origin>> {
+    let s = settings;
+    let seed = s.seed.unwrap_or(0);
+    let mut origins = vec![origin(
+        s,
+        s.data.as_deref(),
+        s.system.as_deref(),
+        endpoint_seed(seed, 0),
+        "",
+    )?];
+    if s.has_end() {
+        origins.push(origin(
+            s,
+            s.end.as_deref(),
+            s.end_system.as_deref(),
+            endpoint_seed(seed, 1),
+            "end-",
+        )?);
+        let (start, end) = (origins[0].dim()?, origins[1].dim()?);
+        if start != end {
+            return Err(Error::Usage(format!(
+                "the first endpoint has dimension {start} and the second {end}, expected the same; check the data files"
+            )));
+        }
+    }
+    if let (Some(dim), found) = (s.dim, origins[0].dim()?)
+        && dim != found
+    {
+        return Err(Error::Usage(format!(
+            "--dim is {dim}, but the data have {found} columns; leave it out for a file"
+        )));
+    }
+    Ok(origins)
+}
+
+fn origin(
+    settings: &Settings,
+    file: Option<&Path>,
+    system: Option<&str>,
+    seed: u64,
+    prefix: &str,
+) -> Result<Origin> {
+    match (file, system) {
+        (Some(path), None) => Origin::file(path),
+        (None, Some(name)) => {
+            let free = ["mog40", "mog2"].contains(&name);
+            let dim = match settings.dim {
+                Some(dim) => dim,
+                None if free && settings.data.is_none() => {
+                    return Err(Error::Usage(format!(
+                        "--{prefix}system {name} exists in every dimension; choose one with --dim D"
+                    )));
+                }
+                None => match &settings.data {
+                    Some(path) => Origin::file(path)?.dim()?,
+                    None => 2,
+                },
+            };
+            let system_seed = settings.system_seed.unwrap_or(0);
+            let system = System::by_name(name, dim, system_seed)?;
+            Origin::system(system, system_seed, settings.samples, seed)
+        }
+        (Some(_), Some(_)) => Err(Error::Usage(format!(
+            "both a file and --{prefix}system are given, expected one of them"
+        ))),
+        (None, None) => Err(Error::Usage(
+            "nothing to learn from: give a .npy file, or a built-in system with --system NAME --dim D"
+                .into(),
+        )),
+    }
+}
+
+/// Rows of the smaller endpoint; none if one is sampled afresh.
+fn rows(origins: &[Origin]) -> Option<usize> {
+    let rows: Option<Vec<usize>> = origins.iter().map(|origin| origin.record().rows).collect();
+    rows?.into_iter().min()
+}
+
+/// Paths that still lead to the data when the run is resumed from another folder.
+fn absolute(mut settings: Settings) -> Result<Settings> {
+    for path in [&mut settings.data, &mut settings.end]
+        .into_iter()
+        .flatten()
+    {
+        *path = std::fs::canonicalize(&*path).map_err(|source| Error::Read {
+            path: path.clone(),
+            source,
+        })?;
+    }
+    Ok(settings)
+}
+
+impl Plan {
+    /// A run from the start.
+    fn new(settings: &mut Settings, origins: &[Origin]) -> Result<Self> {
+        let (train, mut notices) = settings.train(rows(origins))?;
+        let mut notice = |text| notices.push(text);
+        let mut moments = origins[0].moments(&mut notice)?;
+        if let Some(end) = origins.get(1) {
+            moments = moments.pooled(end.moments(&mut notice)?);
+        }
+        let dim = moments.mean.len();
+        let (standardisation, spec) = if *settings.standardise.get_or_insert(true) {
+            (
+                moments.standardisation(),
+                settings.spec(vec![0.0; dim], 1.0)?,
+            )
+        } else {
+            let Moments { mean, variance } = moments;
+            (
+                Standardisation::identity(dim),
+                settings.spec(mean, variance)?,
+            )
+        };
+        train.validate(&spec)?;
+        Ok(Self {
+            content: content(spec, standardisation, train, origins),
+            state: None,
+            log_every: settings.log_every.unwrap_or(1),
+            notices,
+        })
+    }
+
+    /// A run from its last checkpoint. The checkpoint, the settings and the data must be those of one run.
+    fn resumed(
+        settings: &mut Settings,
+        origins: &[Origin],
+        checkpoint: Checkpoint,
+        folder: &Path,
+    ) -> Result<Self> {
+        let Checkpoint {
+            content: saved,
+            state,
+        } = checkpoint;
+        let (train, notices) = settings.train(rows(origins))?;
+        for (found, expected) in origins.iter().zip(&saved.record.data) {
+            if found.record().sha256 != expected.sha256 {
+                return Err(Error::Usage(format!(
+                    "{} is not the file that the run in {} was trained on (its content differs); give the original file, or \
+                     train into another folder",
+                    found.record().name,
+                    folder.display()
+                )));
+            }
+        }
+        let spec = settings.spec(saved.spec.mean.clone(), saved.spec.variance)?;
+        let fits = spec == saved.spec
+            && train == saved.record.settings
+            && origins.len() == saved.record.data.len()
+            && origins[0].dim()? == spec.dim;
+        if !fits {
+            return Err(Error::Usage(format!(
+                "config.toml in {} does not belong to the checkpoint beside it; undo the change, or train into another folder",
+                folder.display()
+            )));
+        }
+        Ok(Self {
+            content: saved,
+            state: Some(state),
+            log_every: settings.log_every.unwrap_or(1),
+            notices,
+        })
+    }
+}
+
+fn content(
+    spec: ModelSpec,
+    standardisation: Standardisation,
+    settings: TrainSettings,
+    origins: &[Origin],
+) -> Content {
+    Content {
+        spec,
+        standardisation,
+        record: Record {
+            version: env!("CARGO_PKG_VERSION").into(),
+            settings,
+            steps: 0,
+            data: origins
+                .iter()
+                .map(|origin| origin.record().clone())
+                .collect(),
+            units: "kT".into(),
+        },
+    }
+}
+
+/// A trainer at work in its folder.
+struct Session<'a> {
+    folder: &'a RunFolder,
+    content: &'a Content,
+    log: Log,
+    log_every: u64,
+    /// Seconds of training before this session.
+    seconds: f64,
+    checkpoint_every: Duration,
+    quiet: bool,
+}
+
+impl Session<'_> {
+    /// Runs to the end, to an interruption or to a number that is not finite.
+    fn train(mut self, mut trainer: Trainer<'_>) -> Result<()> {
+        let settings = &self.content.record.settings;
+        let (stages, total) = (settings.stages.len(), settings.steps());
+        if trainer.finished() {
+            self.folder.write_model(&self.model(trainer.state()))?;
+            if !self.quiet {
+                eprintln!("finished already: {}", self.folder.model_path().display());
+            }
+            return Ok(());
+        }
+        let stop = Stop::install()?;
+        let begin = Instant::now();
+        let mut progress = Progress::new(
+            "train",
+            total,
+            planned(settings, trainer.state()),
+            self.quiet,
+        );
+        let mut report = StepReport::default();
+        let mut last_checkpoint = begin;
+        // A state counts as good once the step after it came out finite: only then does it become the checkpoint.
+        let mut candidate: Option<State> = None;
+        while !trainer.finished() {
+            if let Err(error) = trainer.advance(&mut report) {
+                drop(progress);
+                return Err(self.diverged(error));
+            }
+            if let Some(state) = candidate.take() {
+                self.save(&state)?;
+                last_checkpoint = Instant::now();
+            }
+            let state = trainer.state();
+            let stage_ended = state.stage != report.stage;
+            if stage_ended || report.held_out.is_some() || state.step.is_multiple_of(self.log_every)
+            {
+                let entry = self.entry(&report, self.seconds + begin.elapsed().as_secs_f64());
+                self.log.write(&entry)?;
+            }
+            if report.stopped_early {
+                progress.note(&format!(
+                    "stage {} ended at step {}: the held-out loss no longer fell",
+                    report.stage + 1,
+                    state.step
+                ));
+            }
+            progress.set(planned(settings, state), || self.message(&report, stages));
+            if trainer.finished() {
+                break;
+            }
+            if stop.asked() {
+                self.save(state)?;
+                self.folder.write_model(&self.model(state))?;
+                progress.finish("interrupted");
+                return Err(Error::Interrupted(format!(
+                    "step {} of {total} is saved; continue with: diffclf train -o {} --resume",
+                    state.step,
+                    self.folder.path().display()
+                )));
+            }
+            if stage_ended {
+                self.save(state)?;
+                self.folder.write_model(&self.model(state))?;
+                last_checkpoint = Instant::now();
+            } else if last_checkpoint.elapsed() >= self.checkpoint_every {
+                candidate = Some(state.clone());
+            }
+        }
+        let state = trainer.state();
+        self.save(state)?;
+        self.folder.write_model(&self.model(state))?;
+        progress.finish(&format!(
+            "{} steps, {}",
+            state.step,
+            self.message(&report, stages)
+        ));
+        if !self.quiet {
+            let seconds = self.seconds + begin.elapsed().as_secs_f64();
+            eprintln!(
+                "model: {} (trained for {})",
+                self.folder.model_path().display(),
+                duration_text(Duration::from_secs_f64(seconds.clamp(0.0, 1e12)))
+            );
+        }
+        Ok(())
+    }
+
+    fn model(&self, state: &State) -> Model {
+        let mut content = self.content.clone();
+        content.record.steps = state.step;
+        Model {
+            content,
+            params: state.params.clone(),
+            average: (!state.average.is_empty()).then(|| state.average.clone()),
+        }
+    }
+
+    fn save(&mut self, state: &State) -> Result<()> {
+        self.log.sync()?;
+        let mut content = self.content.clone();
+        content.record.steps = state.step;
+        self.folder.write_checkpoint(&Checkpoint {
+            content,
+            state: state.clone(),
+        })
+    }
+
+    /// The last good checkpoint stays, and becomes the model.
+    fn diverged(&self, error: CoreError) -> Error {
+        if !matches!(error, CoreError::NonFinite { .. }) {
+            return error.into();
+        }
+        let folder = self.folder.path().display();
+        let kept = match self.folder.checkpoint() {
+            Ok(Some(checkpoint)) => {
+                let model = self.model(&checkpoint.state);
+                match self.folder.write_model(&model) {
+                    Ok(()) => format!(
+                        "The checkpoint of step {} is kept in {folder}, and its model is written there",
+                        checkpoint.state.step
+                    ),
+                    Err(error) => error.to_string(),
+                }
+            }
+            Ok(None) => {
+                format!("It came before the first checkpoint; log.jsonl in {folder} tells how")
+            }
+            Err(error) => error.to_string(),
+        };
+        Error::Diverged {
+            source: error,
+            kept,
+        }
+    }
+
+    fn losses(&self, stage: usize, losses: &Losses) -> serde_json::Value {
+        let objectives = &self.content.record.settings.stages[stage].objectives;
+        let mut entry = serde_json::Map::new();
+        for (term, loss) in objectives.iter().zip(&losses.terms) {
+            entry.insert(term.objective.objective().name().into(), json!(loss));
+        }
+        entry.insert("total".into(), json!(losses.total));
+        entry.into()
+    }
+
+    /// A line of the log: every figure of a step.
+    fn entry(&self, report: &StepReport, seconds: f64) -> serde_json::Value {
+        let mut entry = json!({
+            "step": report.step + 1,
+            "stage": report.stage,
+            "loss": self.losses(report.stage, &report.losses),
+            "gradient_norm": report.gradient_norm,
+            "rate": report.rate,
+            "seconds": seconds,
+        });
+        if let Some(held_out) = &report.held_out {
+            entry["held_out"] = self.losses(report.stage, held_out);
+        }
+        if report.stopped_early {
+            entry["stopped_early"] = json!(true);
+        }
+        entry
+    }
+
+    fn message(&self, report: &StepReport, stages: usize) -> String {
+        let objectives = &self.content.record.settings.stages[report.stage].objectives;
+        let terms: Vec<String> = objectives
+            .iter()
+            .zip(&report.losses.terms)
+            .map(|(term, loss)| format!("{} {loss:.4}", term.objective.objective().name()))
+            .collect();
+        format!("stage {}/{stages}: {}", report.stage + 1, terms.join(", "))
+    }
+}
+
+/// Steps behind a state as the plan counts them: a stage that ended early counts in full.
+fn planned(settings: &TrainSettings, state: &State) -> u64 {
+    let before: u64 = settings.stages[..state.stage.min(settings.stages.len())]
+        .iter()
+        .map(|stage| stage.steps)
+        .sum();
+    before + (state.step - state.stage_start)
+}
