@@ -100,7 +100,7 @@ pub struct Settings {
     /// Largest learning rate [default: 0.001]
     #[arg(long, value_name = "RATE", help_heading = "Training")]
     pub rate: Option<f64>,
-    /// Learning rate after the warm-up: constant or cosine, in each stage [default: constant]
+    /// Learning rate after the warm-up: constant or cosine, in each stage [default: cosine]
     #[arg(long, value_name = "SHAPE", help_heading = "Training", value_parser = word::<Decay>)]
     pub decay: Option<Decay>,
     /// Steps in which each stage's learning rate grows from 0 [default: 0]
@@ -129,7 +129,7 @@ pub struct Settings {
     /// Spacing of the time grid: linear, power, or '{kind = "power", rho = 7.0}' [default: follows the process]
     #[arg(long, value_name = "SPACING", help_heading = "Model")]
     pub spacing: Option<Named<Spacing>>,
-    /// How times are drawn: grid, grid-stratified, uniform, stratified, log-snr-normal [default: grid-stratified]
+    /// How times are drawn: multiscale, grid, grid-stratified, uniform, stratified, log-snr-normal [default: multiscale]
     #[arg(long, value_name = "SAMPLER", help_heading = "Training")]
     pub times: Option<Named<TimeSampler>>,
 }
@@ -225,7 +225,7 @@ impl Settings {
             .get_or_insert(if score_only { 0 } else { 2000 });
         let rate = Rate {
             peak: *self.rate.get_or_insert(1e-3),
-            decay: *self.decay.get_or_insert(Decay::Constant),
+            decay: *self.decay.get_or_insert(Decay::Cosine),
             warm_up: *self.warm_up.get_or_insert(0),
         };
         let stage = |steps, objectives| StageSettings {
@@ -255,7 +255,7 @@ impl Settings {
             batch: self.batch.unwrap_or(0),
             times: self
                 .times
-                .get_or_insert(Named(TimeSampler::GridStratified {}))
+                .get_or_insert(Named(TimeSampler::Multiscale { snr_share: 0.5 }))
                 .0,
             clip: positive(*self.clip.get_or_insert(1.0)),
             adam: Adam::default(),

@@ -68,7 +68,7 @@ impl TrainSettings {
     ) -> TrainSettings {
         let rate = Rate {
             peak: 1e-3,
-            decay: Decay::Constant,
+            decay: Decay::Cosine,
             warm_up: 0,
         };
         let term = |objective| Term {
