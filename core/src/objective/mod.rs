@@ -161,3 +161,6 @@ pub fn validate_terms(terms: &[Term], levels: usize) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

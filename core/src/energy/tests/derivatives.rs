@@ -19,10 +19,7 @@ fn scores_are_derivatives_of_the_energy() {
     for spec in sheet() {
         let params: Vec<f64> = params(&spec, 1);
         let energy = learned::<f64>(&spec, &params, Isa::detect());
-        let reference = Reference {
-            spec: &spec,
-            params: &params,
-        };
+        let reference = Reference::new(&spec, &params);
         let d = spec.dim;
         for time in times(&spec) {
             let what = format!("{} at {time}", name(&spec));
@@ -137,10 +134,7 @@ fn hessian_vector_products() {
         );
         let found = found.into_inner().unwrap();
 
-        let reference = Reference {
-            spec: &spec,
-            params: &params,
-        };
+        let reference = Reference::new(&spec, &params);
         let energy = learned::<f64>(&spec, &params, Isa::detect());
         let size = 1e-3 + found.iter().fold(0.0, |m: f64, s| m.max(s.abs()));
         for (i, &found) in found.iter().enumerate() {

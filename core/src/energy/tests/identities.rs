@@ -99,10 +99,7 @@ fn the_grid_of_log_densities_is_made_of_log_densities() {
     for spec in sheet() {
         let params: Vec<f64> = params(&spec, 7);
         let energy = learned::<f64>(&spec, &params, Isa::detect());
-        let reference = Reference {
-            spec: &spec,
-            params: &params,
-        };
+        let reference = Reference::new(&spec, &params);
         // Two whole blocks of times and a part of one; levels, times between them, and beyond the grid's ends.
         let (low, high) = (0.5 * spec.grid.t_min(), 0.99 * spec.process.horizon());
         let times: Vec<f64> = (0..70)
@@ -151,10 +148,7 @@ fn free_energies_are_linear_between_levels_and_constant_beyond() {
     assert_eq!(energy.free_energy(0.01), table[0]);
     assert_eq!(energy.free_energy(0.99), table[table.len() - 1]);
     // Beyond the ends F has no slope, and the time score is that of the energy alone.
-    let reference = Reference {
-        spec: &spec,
-        params: &params,
-    };
+    let reference = Reference::new(&spec, &params);
     for time in [0.02, 0.97] {
         let y = points(&spec, time, 1);
         let mut rate = [0.0];

@@ -5,12 +5,14 @@
 use num_dual::{Dual64, DualNum, HyperDual64};
 
 use crate::energy::{Form, ModelSpec, NetworkSpec, frequency};
+use crate::network::Layout;
 use crate::process::Process;
 
 /// A model definition with parameters in double precision.
 pub(crate) struct Reference<'a> {
-    pub(crate) spec: &'a ModelSpec,
-    pub(crate) params: &'a [f64],
+    spec: &'a ModelSpec,
+    params: &'a [f64],
+    layout: Layout,
 }
 
 /// S and sigma of a diffusion; 1 and gamma of an interpolant.
@@ -53,10 +55,17 @@ fn silu<D: DualNum<Primitive = f64> + Copy>(z: D) -> D {
     z / ((-z).exp() + 1.0)
 }
 
-impl Reference<'_> {
+impl<'a> Reference<'a> {
+    pub(crate) fn new(spec: &'a ModelSpec, params: &'a [f64]) -> Reference<'a> {
+        Reference {
+            spec,
+            params,
+            layout: spec.layout(),
+        }
+    }
+
     fn matrix(&self, name: &str) -> (&[f64], usize) {
-        let layout = self.spec.layout();
-        let entry = layout.get(name).expect("a parameter of that name");
+        let entry = self.layout.get(name).expect("a parameter of that name");
         (&self.params[entry.range()], entry.cols)
     }
 

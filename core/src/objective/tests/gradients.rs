@@ -1,0 +1,87 @@
+//! Parameter gradients of every objective and of their sums, through mixed derivatives of the energy, against differences.
+
+use super::*;
+use crate::energy::tests::{name, params, sheet};
+
+/// Loss after a move of the parameters, without the gradient's graph.
+struct Loss<'a> {
+    spec: &'a ModelSpec,
+    step: Step<f64>,
+    params: &'a [f64],
+    rows: (Cloud, Cloud),
+}
+
+impl Loss<'_> {
+    fn moved(&mut self, by: impl Fn(usize) -> f64) -> f64 {
+        let params: Vec<f64> = self
+            .params
+            .iter()
+            .enumerate()
+            .map(|(k, p)| p + by(k))
+            .collect();
+        let mut losses = Losses::default();
+        let from = endpoints(self.spec, &self.rows);
+        self.step
+            .run(&params, 3, from, &mut losses, &mut [])
+            .unwrap();
+        losses.total
+    }
+
+    /// Five-point central difference along a direction.
+    fn difference(&mut self, h: f64, direction: impl Fn(usize) -> f64) -> f64 {
+        let mut at = |s: f64| self.moved(|k| s * h * direction(k));
+        (8.0 * (at(1.0) - at(-1.0)) - (at(2.0) - at(-2.0))) / (12.0 * h)
+    }
+}
+
+#[test]
+fn gradients_are_derivatives_of_the_losses() {
+    for (number, spec) in sheet().into_iter().enumerate() {
+        let params: Vec<f64> = params::<f64>(&spec, 1).iter().map(|p| 0.5 * p).collect();
+        let (layout, batch) = (spec.layout(), batch_of(number));
+        for (k, sum) in sums(&spec).into_iter().enumerate() {
+            let (_, gradient) = run(&spec, sum, batch, &params, 3);
+            let mut loss = Loss {
+                spec: &spec,
+                step: step(&spec, sum, batch, false, 1, Isa::detect()),
+                params: &params,
+                rows: clouds(&spec),
+            };
+            let what = format!("{}, {sum:?}", name(&spec));
+            let norm = gradient.iter().map(|g| g * g).sum::<f64>().sqrt();
+            for seed in 0..2 {
+                let mut stream = Stream::new(seed, Purpose::Test, 9, 0);
+                let direction: Vec<f64> = params.iter().map(|_| stream.normal()).collect();
+                let along: f64 = gradient.iter().zip(&direction).map(|(g, v)| g * v).sum();
+                let difference = loss.difference(1e-4, |k| direction[k]);
+                // A random direction's derivative is of the size of the gradient's norm.
+                let error = (along - difference).abs();
+                assert!(
+                    error < 1e-6 * along.abs().max(0.1 * norm),
+                    "{what}: {along}, difference {difference}"
+                );
+            }
+            // Single parameters of every matrix: each spec takes another of its sums.
+            if k != number % sums(&spec).len() {
+                continue;
+            }
+            for entry in layout.entries() {
+                let part = &gradient[entry.range()];
+                let largest = part.iter().fold(0.0, |m: f64, g| m.max(g.abs()));
+                for i in [0, part.len() / 3, part.len() - 1] {
+                    let difference =
+                        loss.difference(1e-4, |k| f64::from(u8::from(k == entry.offset + i)));
+                    let error = (part[i] - difference).abs();
+                    let name = &entry.name;
+                    // Rounding of the loss itself: 1e-16 / 1e-4 of its size.
+                    let allowed = 1e-6 * part[i].abs().max(0.01 * largest) + 1e-11 * (1.0 + norm);
+                    assert!(
+                        error < allowed,
+                        "{what}, {name}[{i}]: {}, difference {difference}",
+                        part[i]
+                    );
+                }
+            }
+        }
+    }
+}
