@@ -38,15 +38,13 @@ fn diffclf_of_exact_marginals_is_the_bayes_risk() {
             let rows = clouds(&spec);
             let step = step::<f64>(&spec, sum, batch, false, 1, Isa::detect());
             let draws = step.draws(2, endpoints(&spec, &rows));
-            let mut noise = vec![0.0; batch * levels * 3];
-            f64::fill_normal_rows(17, Purpose::Noise, 2, 0, levels * 3, &mut noise);
             let mut bayes = 0.0;
             for row in 0..batch {
                 let times = &draws.times[row * levels..][..levels];
                 for (i, &time) in times.iter().enumerate() {
                     let y: Vec<f64> = (0..3)
                         .map(|c| {
-                            let z = noise[(row * levels + i) * 3 + c];
+                            let z = f64::from(draws.noise[(row * levels + i) * 3 + c]);
                             spec.process.scale(time) * draws.start[row * 3 + c] as f64
                                 + spec.process.noise(time) * z
                         })

@@ -17,9 +17,7 @@ pub(crate) fn by_formula(
     let draws = step.draws(number, endpoints(spec, &rows));
     let model = Reference::new(spec, params);
     let (d, n) = (spec.dim, sum.levels);
-    // The draws record noise in single precision; the step itself used these.
-    let mut noise = vec![0.0; batch * n * d];
-    f64::fill_normal_rows(17, Purpose::Noise, number, 0, n * d, &mut noise);
+    let noise: Vec<f64> = draws.noise.iter().map(|&z| f64::from(z)).collect();
     let mut totals = vec![0.0; step.plan().terms.len()];
     for row in 0..batch {
         let times = &draws.times[row * n..][..n];
