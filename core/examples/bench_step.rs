@@ -294,7 +294,7 @@ fn scaling(pool: &Arc<Pool>, isa: Isa, seconds: f64) -> Result<()> {
             "dim",
             dim,
             Case {
-                spec: ModelSpec::new(dim, base.spec.process.clone()),
+                spec: ModelSpec::new(dim, base.spec.process),
                 ..base.clone()
             },
         ));

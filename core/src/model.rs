@@ -99,7 +99,8 @@ impl Model {
         let content: Content = file.content_as()?;
         content.spec.validate()?;
         if content.standardisation.shift.len() != content.spec.dim
-            || !(content.standardisation.scale > 0.0)
+            || content.standardisation.scale <= 0.0
+            || !content.standardisation.scale.is_finite()
         {
             return Err(Error::Shape {
                 what: "the model's standardisation".into(),

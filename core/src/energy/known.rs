@@ -51,7 +51,7 @@ impl<'a> KnownMarginals<'a> {
         points: &[f64],
         width: usize,
         out: &mut [f64],
-        f: &dyn Fn(&dyn Energy, &[f64], &[f64], &mut [f64]),
+        f: impl Fn(&dyn Energy, &[f64], &[f64], &mut [f64]),
     ) {
         if let [time] = times {
             return f(self.at(*time), times, points, out);
@@ -83,16 +83,16 @@ impl Energy for KnownMarginals<'_> {
     }
 
     fn energy(&self, times: &[f64], points: &[f64], out: &mut [f64]) {
-        self.split(times, points, 1, out, &|e, t, y, out| e.energy(t, y, out));
+        self.split(times, points, 1, out, |e, t, y, out| e.energy(t, y, out));
     }
 
     fn score(&self, times: &[f64], points: &[f64], out: &mut [f64]) {
         let d = self.dim();
-        self.split(times, points, d, out, &|e, t, y, out| e.score(t, y, out));
+        self.split(times, points, d, out, |e, t, y, out| e.score(t, y, out));
     }
 
     fn time_score(&self, times: &[f64], points: &[f64], out: &mut [f64]) {
-        self.split(times, points, 1, out, &|e, t, y, out| {
+        self.split(times, points, 1, out, |e, t, y, out| {
             e.time_score(t, y, out)
         });
     }

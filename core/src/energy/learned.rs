@@ -31,7 +31,12 @@ enum When {
     Block,
 }
 
+/// Room for an output, and its numbers per point.
+type Part<'a, P> = (&'a mut [P], usize);
+
 struct Evaluation<T> {
+    what: What,
+    when: When,
     program: Program<T>,
     wiring: Wiring,
     schedule: Schedule<T>,
@@ -45,7 +50,7 @@ pub struct LearnedEnergy<T: Real = f32> {
     free_energy: Vec<f64>,
     pool: Arc<Pool>,
     isa: Isa,
-    programs: Mutex<Vec<((What, When), Evaluation<T>)>>,
+    programs: Mutex<Vec<Evaluation<T>>>,
 }
 
 impl<T: Real> LearnedEnergy<T> {
@@ -117,6 +122,8 @@ impl<T: Real> LearnedEnergy<T> {
         let schedule = Schedule::new(&self.spec, &wiring, &vec![self.spec.grid.t_max(); levels]);
         schedule.set_globals(&self.spec, &wiring, &mut program);
         Evaluation {
+            what,
+            when,
             program,
             wiring,
             schedule,
@@ -131,15 +138,18 @@ impl<T: Real> LearnedEnergy<T> {
         when: When,
         times: &[f64],
         points: &[P],
-        outs: [(&mut [P], usize); K],
+        outs: [Part<'_, P>; K],
     ) {
         let d = self.spec.dim;
         let n = points.len() / d;
         let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = match programs.iter().position(|p| p.0 == (what, when)) {
+        let at = match programs
+            .iter()
+            .position(|p| (p.what, p.when) == (what, when))
+        {
             Some(at) => at,
             None => {
-                programs.push(((what, when), self.build(what, when)));
+                programs.push(self.build(what, when));
                 programs.len() - 1
             }
         };
@@ -148,7 +158,8 @@ impl<T: Real> LearnedEnergy<T> {
             wiring,
             schedule,
             points: slot,
-        } = &mut programs[at].1;
+            ..
+        } = &mut programs[at];
         if when != When::PerRow && schedule.times() != times {
             schedule.tabulate(&self.spec, wiring, times);
             schedule.set_globals(&self.spec, wiring, program);
@@ -157,7 +168,7 @@ impl<T: Real> LearnedEnergy<T> {
         let chunks: Vec<_> = (0..program.chunk_count(n))
             .map(|c| program.chunk(n, c))
             .collect();
-        let mut parts: Vec<Mutex<[(&mut [P], usize); K]>> = Vec::new();
+        let mut parts: Vec<Mutex<[Part<'_, P>; K]>> = Vec::new();
         let mut rest = outs;
         for chunk in &chunks {
             let part = rest.each_mut().map(|(out, width)| {

@@ -442,24 +442,18 @@ impl Planner<'_> {
             }
             match entry.op {
                 Op::Param(offset) => self.places[id] = Some(Place::Param(offset)),
-                Op::Input(_) | Op::Reshape => (),
+                Op::Input(_) | Op::Reshape => {}
                 // Done by the terms that write into its accumulator.
                 Op::Add
                     if entry
                         .inputs
                         .iter()
                         .flatten()
-                        .all(|i| self.facts.merged[i.id()].is_some()) =>
-                {
-                    ()
-                }
+                        .all(|i| self.facts.merged[i.id()].is_some()) => {}
                 // Done at the place of the `add` that it is folded into.
-                _ if self.facts.folded[id].is_some() => (),
+                _ if self.facts.folded[id].is_some() => {}
                 Op::Unary(Function::Silu(_))
-                    if entry.inputs[0].is_some_and(|z| self.silu[z.id()].is_some()) =>
-                {
-                    ()
-                }
+                    if entry.inputs[0].is_some_and(|z| self.silu[z.id()].is_some()) => {}
                 _ => {
                     if let (Op::Unary(Function::Silu(_)), Some(z)) = (entry.op, entry.inputs[0]) {
                         self.silu[z.id()] = Some(node);
