@@ -11,7 +11,6 @@ use diffclf::energy::exact::ExactPath;
 use diffclf::metric::{Evaluation, EvaluationSettings, Level};
 use diffclf::model::{Content, DataRecord};
 use diffclf::system::{GaussianMixture, System};
-use std::io::Write;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\

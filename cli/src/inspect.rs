@@ -80,6 +80,9 @@ fn facts(content: &Content) -> Vec<(&'static str, String)> {
     let words = |value: serde_json::Value| -> String {
         match value {
             serde_json::Value::Object(fields) => {
+                // The name of a choice first, then its parameters.
+                let mut fields: Vec<_> = fields.into_iter().collect();
+                fields.sort_by_key(|(key, _)| key != "kind");
                 let fields = fields
                     .into_iter()
                     .map(|(key, value)| match (key.as_str(), value) {

@@ -2,6 +2,7 @@
 
 mod coordinates;
 mod data;
+mod demo;
 mod density;
 mod error;
 mod evaluate;
@@ -13,6 +14,7 @@ mod progress;
 mod report;
 mod run_folder;
 mod sample;
+mod selftest;
 mod settings;
 mod stop;
 mod train;
@@ -40,20 +42,24 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Demo(demo::Args),
     Train(Box<train::Args>),
     Evaluate(evaluate::Args),
     Density(density::Args),
     Sample(sample::Args),
     Inspect(inspect::Args),
+    Selftest(selftest::Args),
 }
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
+        Command::Demo(args) => demo::run(args),
         Command::Train(args) => train::run(*args),
         Command::Evaluate(args) => evaluate::run(args),
         Command::Density(args) => density::run(args),
         Command::Sample(args) => sample::run(args),
         Command::Inspect(args) => inspect::run(args),
+        Command::Selftest(args) => selftest::run(args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
