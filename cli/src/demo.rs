@@ -31,15 +31,37 @@ use std::time::Instant;
 const BATCH: usize = 512;
 /// Times per row.
 const LEVELS: usize = 4;
-/// Steps of the shared first stage, and of the second.
-const SCORE_STEPS: u64 = 1500;
-const SECOND_STEPS: u64 = 2000;
-/// Levels of the time grid.
-const GRID: usize = 128;
+/// How much is computed.
+#[derive(Clone, Copy)]
+struct Budget {
+    /// Steps of the shared first stage, and of the second.
+    steps: [u64; 2],
+    /// Levels of the time grid.
+    grid: usize,
+    /// Exact samples per level for the figures of merit, and how many of them are classified.
+    samples: [usize; 2],
+    /// Exact samples for a look at the mode weights during training.
+    look: usize,
+}
+
+const FULL: Budget = Budget {
+    steps: [1500, 2000],
+    grid: 128,
+    samples: [1024, 256],
+    look: 4096,
+};
+
+const QUICK: Budget = Budget {
+    steps: [30, 40],
+    grid: 16,
+    samples: [64, 16],
+    look: 64,
+};
+
 /// The smallest time: its noise is a fourth of a mode's width, so the picture is that of the data.
 const SMALLEST_TIME: f64 = 0.01;
-/// Steps between two looks at the mode weights.
-const LOOK: u64 = 100;
+/// Looks at the mode weights during training.
+const LOOKS: u64 = 35;
 /// Cells of a picture's side.
 const CELLS: usize = 160;
 const PAGE: &str = "diffclf-demo.html";
@@ -57,6 +79,9 @@ pub struct Args {
     /// Replace an existing page
     #[arg(long)]
     force: bool,
+    /// A fraction of the work: to see that it runs, not what it learns
+    #[arg(long)]
+    quick: bool,
     /// No progress on the terminal
     #[arg(long)]
     quiet: bool,
@@ -77,6 +102,8 @@ struct Outcome {
 /// Runs the command.
 pub fn run(args: Args) -> Result<()> {
     let output = page_path(&args)?;
+    let budget = if args.quick { QUICK } else { FULL };
+    let steps = budget.steps;
     let (pool, isa) = (args.machine.pool()?, args.machine.isa()?);
     let system = System::by_name("two-modes", 2, 0)?;
     let mixture = system
@@ -87,7 +114,12 @@ pub fn run(args: Args) -> Result<()> {
     let standardisation = origin.moments(&mut |_| ())?.standardisation();
     let process = Process::by_name("vp")?;
     let mut spec = ModelSpec::new(2, process);
-    spec.grid = TimeGrid::new(GRID, SMALLEST_TIME, spec.grid.t_max(), spec.grid.spacing())?;
+    spec.grid = TimeGrid::new(
+        budget.grid,
+        SMALLEST_TIME,
+        spec.grid.t_max(),
+        spec.grid.spacing(),
+    )?;
     spec.network = NetworkSpec::Mlp {
         width: 64,
         depth: 3,
@@ -97,7 +129,7 @@ pub fn run(args: Args) -> Result<()> {
         standardisation,
         record: Record {
             version: env!("CARGO_PKG_VERSION").into(),
-            settings: settings("dsm")?,
+            settings: settings("dsm", steps)?,
             steps: 0,
             data: vec![origin.record().clone()],
             units: "kT".into(),
@@ -107,11 +139,12 @@ pub fn run(args: Args) -> Result<()> {
     let exact = ExactPath::new(process, map.mixture(&mixture)?, None)?;
     let rows = origin.prepare(&content.standardisation)?;
 
-    let total = SCORE_STEPS + 2 * SECOND_STEPS;
+    let total = steps[0] + 2 * steps[1];
     let mut course = Course {
         spec: &content.spec,
         exact: &exact,
         rows: &rows,
+        budget,
         pool,
         isa,
         progress: Progress::new("demo", total, 0, args.quiet),
@@ -126,8 +159,8 @@ pub fn run(args: Args) -> Result<()> {
     ];
     course.progress.finish("done");
 
-    let table = figures_of_merit(&exact, &outcomes);
-    write_page(&output, &table, &map, &exact, &outcomes)?;
+    let table = figures_of_merit(&exact, &outcomes, steps);
+    write_page(&output, &table, &map, &exact, (&outcomes, steps))?;
     let weights = outcomes
         .each_ref()
         .map(|o| o.evaluation.mode_weights.model[0].mean);
@@ -156,12 +189,12 @@ fn page_path(args: &Args) -> Result<PathBuf> {
 }
 
 /// Two stages: the score, then `second`.
-fn settings(second: &str) -> Result<TrainSettings> {
-    let mut settings = TrainSettings::two_stages(BATCH, SCORE_STEPS, SECOND_STEPS, LEVELS);
+fn settings(second: &str, [first, then]: [u64; 2]) -> Result<TrainSettings> {
+    let mut settings = TrainSettings::two_stages(BATCH, first, then, LEVELS);
     settings.stages[1].objectives = parse_terms(second)?;
     for stage in &mut settings.stages {
         stage.rate.peak = 3e-3;
-        stage.rate.warm_up = 100;
+        stage.rate.warm_up = first / 15;
     }
     settings.average = Some(0.995);
     Ok(settings)
@@ -172,6 +205,7 @@ struct Course<'a> {
     spec: &'a ModelSpec,
     exact: &'a ExactPath,
     rows: &'a Prepared<'a>,
+    budget: Budget,
     pool: Arc<Pool>,
     isa: Isa,
     progress: Progress,
@@ -185,7 +219,8 @@ impl Course<'_> {
         second: &str,
         from: Option<&State>,
     ) -> Result<(State, Vec<f32>, Vec<(f64, f64)>)> {
-        let settings = settings(second)?;
+        let settings = settings(second, self.budget.steps)?;
+        let look = (settings.steps() / LOOKS).max(1);
         let feed = self.rows.feed(settings.batch, settings.seed, 0.0);
         let endpoints = Endpoints {
             start: &*feed.train,
@@ -213,9 +248,9 @@ impl Course<'_> {
             self.progress
                 .set(self.done, || format!("{label}: loss {loss:.4}"));
             let step = trainer.state().step;
-            if step.is_multiple_of(LOOK) {
+            if step.is_multiple_of(look) {
                 let energy = self.energy(trainer.averaged())?;
-                let found = mode_weights(&energy, self.exact, SMALLEST_TIME, 1024, 7)?;
+                let found = mode_weights(&energy, self.exact, SMALLEST_TIME, self.budget.look, 7)?;
                 weights.push((step as f64, found.model[0].mean));
             }
         }
@@ -252,7 +287,8 @@ impl Course<'_> {
         let seconds = seconds_before + begin.elapsed().as_secs_f64();
         let energy = self.energy(&params)?;
         let settings = EvaluationSettings {
-            classification_samples_per_level: 256,
+            samples_per_level: self.budget.samples[0],
+            classification_samples_per_level: self.budget.samples[1],
             seed: 5,
             ..EvaluationSettings::default()
         };
@@ -276,7 +312,7 @@ impl Course<'_> {
     }
 }
 
-fn figures_of_merit(exact: &ExactPath, outcomes: &[Outcome; 2]) -> Table {
+fn figures_of_merit(exact: &ExactPath, outcomes: &[Outcome; 2], steps: [u64; 2]) -> Table {
     let row = |name: &str, best: String, of: &dyn Fn(&Evaluation) -> String| {
         let mut row = vec![name.to_string(), best];
         row.extend(outcomes.iter().map(|outcome| of(&outcome.evaluation)));
@@ -285,7 +321,7 @@ fn figures_of_merit(exact: &ExactPath, outcomes: &[Outcome; 2]) -> Table {
     let percent = |share: f64| format!("{:.1} %", 100.0 * share);
     let optimum = outcomes[0].evaluation.average.optimum.mean;
     let weights = exact.start().weights();
-    let evaluations = (SCORE_STEPS + SECOND_STEPS) * (BATCH * LEVELS) as u64;
+    let evaluations = (steps[0] + steps[1]) * (BATCH * LEVELS) as u64;
     let mut rows: Vec<_> = (0..2)
         .map(|k| {
             row(
@@ -359,7 +395,7 @@ fn write_page(
     table: &Table,
     map: &Coordinates<'_>,
     exact: &ExactPath,
-    outcomes: &[Outcome; 2],
+    (outcomes, steps): (&[Outcome; 2], [u64; 2]),
 ) -> Result<()> {
     let truth = density(map, exact);
     let top = truth.iter().copied().fold(0.0, f64::max);
@@ -393,13 +429,15 @@ fn write_page(
         );
         pictures.push(picture(&density(map, &outcome.energy), &caption));
     }
-    let end = (SCORE_STEPS + SECOND_STEPS) as f64;
+    let ends =
+        |points: &[(f64, f64)]| [points.first(), points.last()].map(|p| p.map_or(0.0, |p| p.0));
+    let truth_line = ends(&outcomes[0].weights.points).map(|step| (step, weight));
     let series = [
         outcomes[0].weights.clone(),
         outcomes[1].weights.clone(),
         Series {
             name: "truth".into(),
-            points: vec![(LOOK as f64, weight), (end, weight)],
+            points: truth_line.to_vec(),
         },
     ];
     let curve = Curve {
@@ -427,8 +465,8 @@ fn write_page(
     .figures(&pictures)
     .heading("During training")
     .paragraph(&format!(
-        "Both models share their first {SCORE_STEPS} steps of score matching; the next {SECOND_STEPS} use the same rows, \
-         times and noise."
+        "Both models share their first {} steps of score matching; the next {} use the same rows, times and noise.",
+        steps[0], steps[1]
     ))
     .figures(&[Figure {
         svg: curve.svg(),

@@ -43,7 +43,7 @@ pub struct Args {
     #[arg(value_name = "POINTS.npy")]
     points: PathBuf,
     /// Time at which to evaluate [default: the smallest of the model]
-    #[arg(long, value_name = "T")]
+    #[arg(long, allow_negative_numbers = true, value_name = "T")]
     time: Option<f64>,
     /// What to compute
     #[arg(long, value_enum, default_value = "log-density")]

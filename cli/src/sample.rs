@@ -41,7 +41,7 @@ pub struct Args {
     #[arg(long, value_name = "K")]
     steps: Option<usize>,
     /// Share of fresh noise in ddim: 0 is deterministic, 1 ancestral [default: 0]
-    #[arg(long, value_name = "SHARE")]
+    #[arg(long, allow_negative_numbers = true, value_name = "SHARE")]
     eta: Option<f64>,
     /// Seed
     #[arg(long, value_name = "SEED", default_value_t = 0)]

@@ -47,7 +47,12 @@ pub struct Settings {
     #[arg(skip)]
     pub standardise: Option<bool>,
     /// Share of the rows that is never trained on, 0 for none [default: 0.05 of a file, where that gives 32 rows]
-    #[arg(long, value_name = "SHARE", help_heading = "Data")]
+    #[arg(
+        long,
+        allow_negative_numbers = true,
+        value_name = "SHARE",
+        help_heading = "Data"
+    )]
     pub held_out: Option<f64>,
     /// Steps between two evaluations on the held-out rows [default: 100]
     #[arg(long, value_name = "STEPS", help_heading = "Data")]
@@ -60,10 +65,20 @@ pub struct Settings {
     #[arg(long, value_name = "LEVELS", help_heading = "Model")]
     pub grid_levels: Option<usize>,
     /// Smallest time of the grid [default: follows the process, 1e-4 for vp]
-    #[arg(long, value_name = "TIME", help_heading = "Model")]
+    #[arg(
+        long,
+        allow_negative_numbers = true,
+        value_name = "TIME",
+        help_heading = "Model"
+    )]
     pub t_min: Option<f64>,
     /// Largest time of the grid [default: follows the process, 0.9999 for vp]
-    #[arg(long, value_name = "TIME", help_heading = "Model")]
+    #[arg(
+        long,
+        allow_negative_numbers = true,
+        value_name = "TIME",
+        help_heading = "Model"
+    )]
     pub t_max: Option<f64>,
     /// Columns of a hidden layer [default: 128]
     #[arg(long, value_name = "COLUMNS", help_heading = "Model")]
@@ -98,7 +113,12 @@ pub struct Settings {
     #[arg(long, value_name = "STEPS", help_heading = "Training")]
     pub score_steps: Option<u64>,
     /// Largest learning rate [default: 0.001]
-    #[arg(long, value_name = "RATE", help_heading = "Training")]
+    #[arg(
+        long,
+        allow_negative_numbers = true,
+        value_name = "RATE",
+        help_heading = "Training"
+    )]
     pub rate: Option<f64>,
     /// Learning rate after the warm-up: constant or cosine, in each stage [default: cosine]
     #[arg(long, value_name = "SHAPE", help_heading = "Training", value_parser = word::<Decay>)]
@@ -107,10 +127,20 @@ pub struct Settings {
     #[arg(long, value_name = "STEPS", help_heading = "Training")]
     pub warm_up: Option<u64>,
     /// Largest norm of a gradient, 0 for no limit [default: 1]
-    #[arg(long, value_name = "NORM", help_heading = "Training")]
+    #[arg(
+        long,
+        allow_negative_numbers = true,
+        value_name = "NORM",
+        help_heading = "Training"
+    )]
     pub clip: Option<f64>,
     /// Decay of the moving average of the parameters, 0 for none [default: 0.999]
-    #[arg(long, value_name = "DECAY", help_heading = "Training")]
+    #[arg(
+        long,
+        allow_negative_numbers = true,
+        value_name = "DECAY",
+        help_heading = "Training"
+    )]
     pub average: Option<f64>,
     /// Seed of everything random [default: 0]
     #[arg(long, value_name = "SEED", help_heading = "Training", value_parser = clap::value_parser!(u64).range(..=LARGEST_SEED))]

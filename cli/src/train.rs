@@ -38,6 +38,9 @@ very bytes of an uninterrupted run (on the same kind of machine, whatever the nu
 
 Exit codes: 0 success, 1 failed, 2 wrong usage or input, 3 numbers became infinite or NaN, 130 interrupted.";
 
+const NOTHING: &str =
+    "nothing to learn from: give a .npy file, or a built-in system with --system NAME --dim D";
+
 /// Learn an energy from samples.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -63,6 +66,7 @@ pub struct Args {
     #[arg(
         long,
         value_name = "SECONDS",
+        allow_negative_numbers = true,
         default_value_t = 10.0,
         help_heading = "Run"
     )]
@@ -222,74 +226,68 @@ fn run_path(args: &Args) -> Result<PathBuf> {
 /// Opens both endpoints.
 fn open_origins(settings: &Settings) -> Result<Vec<Origin>> {
     let s = settings;
-    let seed = s.seed.unwrap_or(0);
-    let mut origins = vec![origin(
-        s,
-        s.data.as_deref(),
-        s.system.as_deref(),
-        endpoint_seed(seed, 0),
-        "",
-    )?];
-    if s.has_end() {
-        origins.push(origin(
-            s,
-            s.end.as_deref(),
-            s.end_system.as_deref(),
-            endpoint_seed(seed, 1),
-            "end-",
-        )?);
-        let (start, end) = (origins[0].dim()?, origins[1].dim()?);
-        if start != end {
-            return Err(Error::Usage(format!(
-                "the first endpoint has dimension {start} and the second {end}, expected the same; check the data files"
-            )));
-        }
+    let (files, systems) = ([&s.data, &s.end], [&s.system, &s.end_system]);
+    let count = if s.has_end() { 2 } else { 1 };
+    let mut origins = [None, None];
+    for k in 0..count {
+        let flag = ["--system", "--end-system"][k];
+        origins[k] = match (files[k], systems[k]) {
+            (Some(path), None) => Some(Origin::file(path)?),
+            (None, Some(_)) => None,
+            (Some(_), Some(_)) => {
+                return Err(Error::Usage(format!(
+                    "both a file and {flag} are given, expected one of them"
+                )));
+            }
+            (None, None) => return Err(Error::Usage(NOTHING.into())),
+        };
     }
-    if let (Some(dim), found) = (s.dim, origins[0].dim()?)
+    let of_file = origins
+        .iter()
+        .flatten()
+        .map(Origin::dim)
+        .next()
+        .transpose()?;
+    if let (Some(dim), Some(found)) = (s.dim, of_file)
         && dim != found
     {
         return Err(Error::Usage(format!(
             "--dim is {dim}, but the data have {found} columns; leave it out for a file"
         )));
     }
-    Ok(origins)
-}
-
-fn origin(
-    settings: &Settings,
-    file: Option<&Path>,
-    system: Option<&str>,
-    seed: u64,
-    prefix: &str,
-) -> Result<Origin> {
-    match (file, system) {
-        (Some(path), None) => Origin::file(path),
-        (None, Some(name)) => {
-            let free = ["mog40", "mog2"].contains(&name);
-            let dim = match settings.dim {
-                Some(dim) => dim,
-                None if free && settings.data.is_none() => {
+    let planar = |name: &str| !["mog40", "mog2"].contains(&name);
+    let of_system = systems
+        .iter()
+        .any(|name| name.as_deref().is_some_and(planar))
+        .then_some(2);
+    let (seed, system_seed) = (s.seed.unwrap_or(0), s.system_seed.unwrap_or(0));
+    let mut opened = Vec::with_capacity(count);
+    for (k, origin) in origins.into_iter().take(count).enumerate() {
+        let origin = match (origin, systems[k]) {
+            (None, Some(name)) => {
+                let Some(dim) = s.dim.or(of_file).or(of_system) else {
                     return Err(Error::Usage(format!(
-                        "--{prefix}system {name} exists in every dimension; choose one with --dim D"
+                        "{name} exists in every dimension; choose one with --dim D"
                     )));
-                }
-                None => match &settings.data {
-                    Some(path) => Origin::file(path)?.dim()?,
-                    None => 2,
-                },
-            };
-            let system_seed = settings.system_seed.unwrap_or(0);
-            let system = System::by_name(name, dim, system_seed)?;
-            Origin::system(system, system_seed, settings.samples, seed)
-        }
-        (Some(_), Some(_)) => Err(Error::Usage(format!(
-            "both a file and --{prefix}system are given, expected one of them"
-        ))),
-        (None, None) => Err(Error::Usage(
-            "nothing to learn from: give a .npy file, or a built-in system with --system NAME --dim D"
-                .into(),
-        )),
+                };
+                let system = System::by_name(name, dim, system_seed)?;
+                Origin::system(system, system_seed, s.samples, endpoint_seed(seed, k))?
+            }
+            (Some(origin), _) => origin,
+            (None, None) => return Err(Error::Usage(NOTHING.into())),
+        };
+        opened.push(origin);
     }
+    if let [start, end] = &opened[..]
+        && start.dim()? != end.dim()?
+    {
+        return Err(Error::Usage(format!(
+            "the first endpoint has dimension {} and the second {}, expected the same; check the data files",
+            start.dim()?,
+            end.dim()?
+        )));
+    }
+    Ok(opened)
 }
 
 /// Rows of the smaller endpoint; none if one is sampled afresh.

@@ -1,0 +1,178 @@
+//! Training: the run folder, configurations, held-out rows, numbers that go wrong.
+
+use super::{Place, SMALL, clouds, write_rows};
+use std::fs;
+
+#[test]
+fn a_run_folder_holds_all_that_was_promised() {
+    let place = Place::new();
+    write_rows(&place.path("rows.npy"), &clouds(1000));
+    fs::write(
+        place.path("run.toml"),
+        "rate = 0.002\nlog_every = 2\nprocess = { kind = \"edm\", sigma_max = 20.0 }",
+    )
+    .unwrap();
+    place.run(&format!(
+        "train rows.npy --config run.toml --rate 0.003 -o run {SMALL}"
+    ));
+    let config = place.text("run/config.toml");
+    // The flag wins over the file, the file over the default, and defaults are written out.
+    for line in [
+        "rate = 0.003",
+        "log_every = 2",
+        "sigma_max = 20.0",
+        "held_out = 0.05",
+        "average = 0.999",
+        "rows.npy",
+    ] {
+        assert!(config.contains(line), "{line} is missing in\n{config}");
+    }
+    let log = place.log("run");
+    let steps: Vec<_> = log
+        .iter()
+        .map(|entry| entry["step"].as_u64().unwrap())
+        .collect();
+    assert_eq!(steps, [2, 4, 6, 8, 10, 12]);
+    assert!(log[0]["loss"].get("diffclf").is_none() && log[0]["stage"] == 0);
+    assert!(log[5]["loss"]["diffclf"].is_number() && log[5]["held_out"]["total"].is_number());
+    for entry in &log {
+        for key in ["gradient_norm", "rate", "seconds"] {
+            assert!(entry[key].is_number(), "{entry}");
+        }
+    }
+    // The written configuration repeats the run, to the byte.
+    place.run("train --config run/config.toml -o again --quiet");
+    assert!(place.bytes("again/model.safetensors") == place.bytes("run/model.safetensors"));
+    let text = place.run("inspect again/model.safetensors");
+    for part in [
+        "edm, sigma_max 20",
+        "1000 rows",
+        "12 of 12",
+        "6 steps on dsm+diffclf",
+        "sha256",
+    ] {
+        assert!(text.contains(part), "{part} is missing in\n{text}");
+    }
+}
+
+#[test]
+fn the_model_does_not_depend_on_threads() {
+    let place = Place::new();
+    for threads in [1, 2, 5] {
+        place.run(
+            &format!("train --system mog2 --dim 3 -o run{threads} {SMALL}")
+                .replace("--threads 2", &format!("--threads {threads}")),
+        );
+        assert!(
+            place.bytes(&format!("run{threads}/model.safetensors"))
+                == place.bytes("run1/model.safetensors")
+        );
+    }
+}
+
+#[test]
+fn nothing_is_overwritten_unasked() {
+    let place = Place::new();
+    place.run(&format!("train --system two-modes -o run {SMALL}"));
+    let model = place.bytes("run/model.safetensors");
+    place.refused(
+        &format!("train --system mog2 --dim 2 -o run {SMALL}"),
+        2,
+        &["already holds a run", "--resume", "--force", "-o"],
+    );
+    assert!(place.bytes("run/model.safetensors") == model);
+    place.refused(
+        &format!("train --system mog2 --dim 2 --force --resume -o run {SMALL}"),
+        2,
+        &["--resume"],
+    );
+    // A wrong call with --force deletes nothing.
+    place.refused("train nothing.npy --force -o run", 2, &["nothing.npy"]);
+    place.refused(
+        "train --system mog2 --dim 2 --batch 0 --force -o run",
+        2,
+        &["batch"],
+    );
+    assert!(place.bytes("run/model.safetensors") == model);
+    place.run(&format!(
+        "train --system mog2 --dim 2 --force -o run {SMALL}"
+    ));
+    assert!(place.bytes("run/model.safetensors") != model);
+    fs::write(place.path("file"), "x").unwrap();
+    place.refused(
+        &format!("train --system two-modes --force -o file {SMALL}"),
+        2,
+        &["is a file"],
+    );
+}
+
+#[test]
+fn a_finished_run_stays_as_it_is_and_settings_are_kept() {
+    let place = Place::new();
+    write_rows(&place.path("rows.npy"), &clouds(300));
+    place.run(&format!("train rows.npy -o run {SMALL}"));
+    let model = place.bytes("run/model.safetensors");
+    let notes = place.notes("train -o run --resume");
+    assert!(notes.contains("finished already"), "{notes}");
+    assert!(place.bytes("run/model.safetensors") == model);
+    place.refused(
+        "train -o run --resume --rate 0.5",
+        2,
+        &["rate is 0.5", "0.001"],
+    );
+    place.refused("train -o run --resume --system mog2", 2, &["mog2"]);
+    place.refused("train -o none --resume", 2, &["no run to resume"]);
+    // Data may move, but not change.
+    fs::rename(place.path("rows.npy"), place.path("moved.npy")).unwrap();
+    place.refused("train -o run --resume", 2, &["rows.npy"]);
+    place.run("train moved.npy -o run --resume");
+    write_rows(&place.path("rows.npy"), &clouds(301));
+    place.refused("train rows.npy -o run --resume", 2, &["content differs"]);
+    let config = place
+        .text("run/config.toml")
+        .replace("depth = 2", "depth = 3");
+    fs::write(place.path("run/config.toml"), config).unwrap();
+    place.refused(
+        "train moved.npy -o run --resume",
+        2,
+        &["config.toml", "checkpoint"],
+    );
+}
+
+#[test]
+fn a_stage_that_no_longer_improves_ends_early() {
+    let place = Place::new();
+    write_rows(&place.path("rows.npy"), &clouds(60));
+    let flags = "--width 64 --depth 2 --batch 64 --levels 2 --grid-levels 16 --rate 0.02 --decay constant --average 0 \
+                 --held-out 0.3 --held-out-every 5 --patience 3 --score-steps 400 --steps 400 --threads 2";
+    let notes = place.notes(&format!("train rows.npy -o run {flags}"));
+    assert!(notes.contains("no longer fell"), "{notes}");
+    let log = place.log("run");
+    let last = log.last().unwrap();
+    assert!(log.iter().any(|entry| entry["stopped_early"] == true));
+    assert!(last["step"].as_u64().unwrap() < 800, "{last}");
+}
+
+#[test]
+fn numbers_that_are_not_finite_stop_the_run_and_keep_the_last_good_model() {
+    let place = Place::new();
+    // The first stage is sound; the weight of the second overflows in single precision.
+    let flags = "train --system two-modes --objective dsm+1e60*diffclf -o run";
+    place.refused(
+        &format!("{flags} {SMALL}"),
+        3,
+        &["not finite at step 6", "checkpoint of step 6 is kept"],
+    );
+    let text = place.run("inspect run/model.safetensors");
+    assert!(text.contains("6 of 12"), "{text}");
+    assert_eq!(place.log("run").last().unwrap()["step"], 6);
+    // Resuming meets the same numbers again and loses nothing.
+    place.refused("train -o run --resume", 3, &["step 6"]);
+    place.run("sample run/model.safetensors -n 5 -o out.npy --quiet");
+    // Before any checkpoint there is nothing to keep, and that is said.
+    place.refused(
+        &format!("{flags}-2 {SMALL}").replace("--score-steps 6", "--score-steps 0"),
+        3,
+        &["step 0", "before the first checkpoint"],
+    );
+}
