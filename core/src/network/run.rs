@@ -5,7 +5,7 @@
 //! allocated when the program is made; [`Program::run`] allocates nothing.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use super::graph::{Function, Graph, Node, Op, Rows};
 use super::kernel::pool::Pool;
@@ -16,6 +16,8 @@ use super::plan::{Instruction, Place, Plan};
 const SUMMING_CHUNKS: usize = 8;
 /// Chunks of a batch that only maps rows.
 const MAPPING_CHUNKS: usize = 64;
+/// Pieces of the sums that threads add up side by side.
+const REDUCTION_PARTS: usize = 4;
 /// Rows of the widest node of a tile: 48 rows of 128 f32 columns are 24 KiB, so a training step's few dozen buffers
 /// stay in a 512 KiB second-level cache, and the packed weights are still used often enough.
 const TILE_ROWS: usize = 48;
@@ -28,7 +30,7 @@ pub struct Program<T> {
     globals: Vec<T>,
     packed: Vec<T>,
     workspaces: Vec<Mutex<Workspace<T>>>,
-    chunks: Vec<Mutex<Vec<T>>>,
+    chunks: Vec<RwLock<Vec<T>>>,
 }
 
 struct Workspace<T> {
@@ -136,7 +138,7 @@ impl<T: Real> Program<T> {
             packed: vec![T::ZERO; plan.packed],
             workspaces,
             chunks: (0..chunks)
-                .map(|_| Mutex::new(vec![T::ZERO; plan.sums]))
+                .map(|_| RwLock::new(vec![T::ZERO; plan.sums]))
                 .collect(),
             pool,
             plan,
@@ -201,7 +203,7 @@ impl<T: Real> Program<T> {
         for chunk in &self.chunks {
             // Only the chunks of this batch are added up, but a smaller batch may follow a larger one.
             if self.plan.passes() > 1 {
-                lock(chunk).fill(T::ZERO);
+                write(chunk).fill(T::ZERO);
             }
         }
         let last_pass = self.plan.stages.iter().rposition(|s| !s.tiles.is_empty());
@@ -306,7 +308,7 @@ impl<T: Real> Program<T> {
         let plan = &self.plan;
         let mut workspace = lock(&self.workspaces[thread]);
         let Workspace { arena, index } = &mut *workspace;
-        let mut sums = self.chunks.get(chunk).map(lock);
+        let mut sums = self.chunks.get(chunk).map(write);
         if let (Some(sums), true) = (&mut sums, first) {
             sums.fill(T::ZERO);
         }
@@ -358,24 +360,34 @@ impl<T: Real> Program<T> {
         }
     }
 
-    /// Adds up the chunks, in order.
+    /// Adds up the chunks, in order. Threads share the elements, not the chunks: no sum depends on them.
     fn reduce(&mut self, units: usize) {
-        let count = self.chunk_count(units);
+        let count = self.chunk_count(units).min(self.chunks.len());
         let total = &mut self.globals[self.plan.globals..];
-        for (c, chunk) in self.chunks[..count.min(self.chunks.len())]
-            .iter()
-            .enumerate()
-        {
-            let sums = lock(chunk);
-            if c == 0 {
-                total.copy_from_slice(&sums);
-            } else {
-                for (total, &x) in total.iter_mut().zip(sums.iter()) {
-                    *total += x;
+        let len = total.len().div_ceil(REDUCTION_PARTS).max(1);
+        let mut rest = total.chunks_mut(len);
+        let parts: [Mutex<&mut [T]>; REDUCTION_PARTS] =
+            std::array::from_fn(|_| Mutex::new(rest.next().unwrap_or_default()));
+        let chunks = &self.chunks[..count];
+        self.pool.run(REDUCTION_PARTS, &|_, part| {
+            let mut total = lock(&parts[part]);
+            for (c, chunk) in chunks.iter().enumerate() {
+                let sums = chunk.read().unwrap_or_else(PoisonError::into_inner);
+                let sums = &sums[(part * len).min(sums.len())..][..total.len()];
+                if c == 0 {
+                    total.copy_from_slice(sums);
+                } else {
+                    for (total, &x) in total.iter_mut().zip(sums) {
+                        *total += x;
+                    }
                 }
             }
-        }
+        });
     }
+}
+
+fn write<X>(lock: &RwLock<X>) -> std::sync::RwLockWriteGuard<'_, X> {
+    lock.write().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn lock<X>(mutex: &Mutex<X>) -> std::sync::MutexGuard<'_, X> {
