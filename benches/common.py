@@ -93,8 +93,8 @@ def columns(case, schedule):
 
 
 def time_features(tau):
-    """[sin(tau w_k), cos(tau w_k)] with 32 frequencies, geometric from 1 to 100."""
-    angle = np.asarray(tau)[..., None] * np.geomspace(1.0, 100.0, FREQUENCIES)
+    """[sin(tau w_k), cos(tau w_k)] with 32 frequencies, geometric from 1 to 16."""
+    angle = np.asarray(tau)[..., None] * np.geomspace(1.0, 16.0, FREQUENCIES)
     return np.concatenate([np.sin(angle), np.cos(angle)], axis=-1)
 
 
