@@ -15,7 +15,7 @@ import numpy as np
 
 LEVELS = 512
 SAMPLES = 60_000
-FREQUENCIES = 32
+FREQUENCIES = np.geomspace(1.0, 16.0, 32)
 HIDDEN = 4
 LEARNING_RATE, BETA1, BETA2, EPSILON, CLIP = 1e-3, 0.9, 0.999, 1e-8, 1.0
 
@@ -94,7 +94,7 @@ def columns(case, schedule):
 
 def time_features(tau):
     """[sin(tau w_k), cos(tau w_k)] with 32 frequencies, geometric from 1 to 16."""
-    angle = np.asarray(tau)[..., None] * np.geomspace(1.0, 16.0, FREQUENCIES)
+    angle = np.asarray(tau)[..., None] * FREQUENCIES
     return np.concatenate([np.sin(angle), np.cos(angle)], axis=-1)
 
 
@@ -104,7 +104,7 @@ def mlp_parameters(rng, dim, width, out, prefix=""):
     def weight(rows, cols):
         return (rng.standard_normal((rows, cols)) / math.sqrt(rows)).astype(np.float32)
 
-    params = {"wx": weight(dim, width), "wt": weight(2 * FREQUENCIES, width), "b0": np.zeros(width, np.float32)}
+    params = {"wx": weight(dim, width), "wt": weight(2 * len(FREQUENCIES), width), "b0": np.zeros(width, np.float32)}
     for layer in range(1, HIDDEN):
         params[f"w{layer}"] = weight(width, width)
         params[f"b{layer}"] = np.zeros(width, np.float32)

@@ -72,7 +72,7 @@ class Plain(Peer):
         self.state = self.params, jax.tree.map(jnp.zeros_like, self.params), jax.tree.map(jnp.zeros_like, self.params)
         schedule = common.interpolant_tables() if case.kind == "si" else common.vp_tables()
         self.table = {name: float32(value) for name, value in schedule.items()}
-        self.frequencies = float32(np.geomspace(1.0, 100.0, common.FREQUENCIES))
+        self.frequencies = float32(common.FREQUENCIES)
         self.key, self.count = jax.random.key(0), 0
         self.jitted = jax.jit(self.step, donate_argnums=0)
         self.jitted_evaluation = jax.jit(self.energy_and_score)

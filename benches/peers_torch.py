@@ -69,7 +69,7 @@ class Eager(Peer):
         )
         source = common.interpolant_tables() if case.kind == "si" else common.vp_tables()
         self.table = {name: tensor(value) for name, value in source.items()}
-        self.frequencies = tensor(np.geomspace(1.0, 100.0, common.FREQUENCIES))
+        self.frequencies = tensor(common.FREQUENCIES)
 
     def network(self, prefix, tau, x):
         p = lambda name: self.params[prefix + name]  # noqa: E731
