@@ -13,3 +13,6 @@ pub use settings::{HeldOut, StageSettings, TrainSettings};
 pub use source::{InMemory, Resampled, Shuffled, Source, Standardisation, Table};
 pub use step::{Draws, Endpoints, Losses, Step, StepPlan};
 pub use trainer::{State, StepReport, Trainer};
+
+#[cfg(test)]
+mod tests;

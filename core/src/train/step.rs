@@ -179,6 +179,18 @@ impl<T: Real> Step<T> {
         losses: &mut Losses,
         gradient: &mut [T],
     ) -> Result<()> {
+        if self.slots.end.is_some() != from.end.is_some() {
+            let word = |is: bool| if is { "two endpoints" } else { "one endpoint" };
+            return Err(Error::Value {
+                name: "source of training rows",
+                found: word(from.end.is_some()).into(),
+                expected: format!(
+                    "{} for the {} process",
+                    word(self.slots.end.is_some()),
+                    self.spec.process.name()
+                ),
+            });
+        }
         for chunk in &self.chunks {
             let mut chunk = chunk.lock().unwrap_or_else(PoisonError::into_inner);
             chunk.sums.fill(0.0);
@@ -432,21 +444,13 @@ impl<T: Real> Filler<'_, T> {
         coefficients: &[Mixing<T>],
     ) {
         let (d, n) = (self.spec.dim, self.plan.levels);
-        read(
-            self.from.start,
-            self.step,
-            unit,
-            &mut inputs.numbers(self.slots.start)[k * d..][..d],
-        );
-        if let (Some(end), Some(slot)) = (self.from.end, self.slots.end) {
-            read(
-                end,
-                self.step,
-                unit,
-                &mut inputs.numbers(slot)[k * d..][..d],
-            );
+        let row = k * d..(k + 1) * d;
+        let start = &mut inputs.numbers(self.slots.start)[row.clone()];
+        T::read_row(start, &mut |out| self.from.start.fill(self.step, unit, out));
+        if let (Some(source), Some(slot)) = (self.from.end, self.slots.end) {
+            let end = &mut inputs.numbers(slot)[row];
+            T::read_row(end, &mut |out| source.fill(self.step, unit, out));
         }
-        // Without an end point or mirror points the slot of another input stands in, unread.
         let Slots {
             start,
             noise,
@@ -475,24 +479,5 @@ impl<T: Real> Filler<'_, T> {
         if let Some(mirror) = self.slots.mirror {
             place(-T::ONE, mirror);
         }
-    }
-}
-
-/// Source rows are f32; other number types go through a small buffer.
-fn read<T: Real>(source: &dyn Source, step: u64, unit: usize, out: &mut [T]) {
-    const BLOCK: usize = 256;
-    let mut row = [0f32; BLOCK];
-    let d = out.len();
-    if d <= BLOCK {
-        source.fill(step, unit, &mut row[..d]);
-        out.iter_mut()
-            .zip(&row[..d])
-            .for_each(|(out, &x)| *out = T::from_f64(x as f64));
-    } else {
-        let mut row = vec![0f32; d];
-        source.fill(step, unit, &mut row);
-        out.iter_mut()
-            .zip(&row)
-            .for_each(|(out, &x)| *out = T::from_f64(x as f64));
     }
 }

@@ -163,6 +163,13 @@ impl<'a> Trainer<'a> {
 
     /// Builds the programs of the present stage, if they are not.
     fn build(&mut self) -> Result<()> {
+        if self.finished() {
+            return Err(Error::Value {
+                name: "training step",
+                found: format!("number {} after the last stage", self.state.step),
+                expected: "a step of a stage; ask `finished` first".into(),
+            });
+        }
         while self.settings.stages[self.state.stage].steps == 0 {
             self.state.stage += 1;
         }
@@ -240,7 +247,16 @@ impl<'a> Trainer<'a> {
             } else {
                 &state.average
             };
-            step.run(params, 0, from, &mut losses, &mut [])?;
+            // The draws are always those of step 0; an error is one of this step.
+            step.run(params, 0, from, &mut losses, &mut [])
+                .map_err(|error| match error {
+                    Error::NonFinite { term, row, .. } => Error::NonFinite {
+                        step: number,
+                        term: format!("{term} of the held-out rows"),
+                        row,
+                    },
+                    error => error,
+                })?;
             if state.best.is_none_or(|best| losses.total < best) {
                 state.best = Some(losses.total);
                 state.best_params = params.clone();

@@ -45,6 +45,8 @@ pub trait Real:
     fn powf(self, p: f64) -> Self;
     /// Neither infinite nor NaN.
     fn is_finite(self) -> bool;
+    /// Lets `read` write a row of f32: straight into `out` if that is its type, else through a buffer.
+    fn read_row(out: &mut [Self], read: &mut dyn FnMut(&mut [f32]));
     /// Standard normal numbers for rows of `width`; row `i` draws from the stream of row `first_row + i`.
     fn fill_normal_rows(
         seed: u64,
@@ -102,6 +104,13 @@ impl Real for f64 {
     #[inline(always)]
     fn is_finite(self) -> bool {
         f64::is_finite(self)
+    }
+    fn read_row(out: &mut [f64], read: &mut dyn FnMut(&mut [f32])) {
+        let mut row = vec![0f32; out.len()];
+        read(&mut row);
+        out.iter_mut()
+            .zip(row)
+            .for_each(|(out, x)| *out = f64::from(x));
     }
     fn fill_normal_rows(
         seed: u64,
@@ -195,6 +204,10 @@ impl Real for f32 {
     #[inline(always)]
     fn is_finite(self) -> bool {
         f32::is_finite(self)
+    }
+    #[inline(always)]
+    fn read_row(out: &mut [f32], read: &mut dyn FnMut(&mut [f32])) {
+        read(out);
     }
     fn fill_normal_rows(
         seed: u64,

@@ -1,0 +1,105 @@
+//! Rows are dealt fairly: each once per epoch, held-out rows never; standardised on the way; systems are sampled afresh.
+
+use super::*;
+use crate::system::System;
+
+/// 23 rows `(i, 1000 - i)`.
+fn table() -> InMemory {
+    InMemory::new(
+        (0..23)
+            .flat_map(|i| [i as f32, 1000.0 - i as f32])
+            .collect(),
+        2,
+    )
+}
+
+fn deal(source: &dyn Source, batch: usize, steps: u64) -> Vec<usize> {
+    let mut dealt = Vec::new();
+    for step in 0..steps {
+        for unit in 0..batch {
+            let mut row = [0.0; 2];
+            source.fill(step, unit, &mut row);
+            assert_eq!(row[0] + row[1], 1000.0);
+            dealt.push(row[0] as usize);
+        }
+    }
+    dealt
+}
+
+#[test]
+fn every_row_once_per_epoch_and_held_out_rows_never() {
+    let table = table();
+    let identity = Standardisation::identity(2);
+    let (train, held_out) = Shuffled::split(&table, &identity, 3, 9, 5);
+    assert_eq!((train.rows(), held_out.rows()), (18, 5));
+    // 18 rows in batches of 3: an epoch is 6 steps.
+    let dealt = deal(&train, 3, 18);
+    let epochs: Vec<Vec<usize>> = dealt
+        .chunks(18)
+        .map(|epoch| {
+            let mut sorted = epoch.to_vec();
+            sorted.sort_unstable();
+            sorted.dedup();
+            assert_eq!(sorted.len(), 18, "a row twice in an epoch");
+            sorted
+        })
+        .collect();
+    assert!(epochs.iter().all(|epoch| *epoch == epochs[0]));
+    assert_ne!(dealt[..18], dealt[18..36], "each epoch is shuffled anew");
+    let mut kept = deal(&held_out, 5, 1);
+    kept.extend(&epochs[0]);
+    kept.sort_unstable();
+    assert_eq!(kept, (0..23).collect::<Vec<_>>());
+    // Another seed holds out other rows.
+    let (other, _) = Shuffled::split(&table, &identity, 3, 10, 5);
+    let mut rows = deal(&other, 3, 6);
+    rows.sort_unstable();
+    assert_ne!(rows, epochs[0]);
+}
+
+#[test]
+fn a_batch_may_span_two_epochs() {
+    let table = table();
+    let (train, _) = Shuffled::split(&table, &Standardisation::identity(2), 7, 9, 0);
+    // 23 steps of 7 rows are 7 epochs of 23.
+    let mut counts = [0; 23];
+    deal(&train, 7, 23)
+        .into_iter()
+        .for_each(|row| counts[row] += 1);
+    assert_eq!(counts, [7; 23]);
+}
+
+#[test]
+fn rows_are_standardised_on_the_way() {
+    let table = InMemory::new(vec![3.0, -7.0], 2);
+    let standardisation = Standardisation {
+        shift: vec![1.0, -2.0],
+        scale: 4.0,
+    };
+    let (train, _) = Shuffled::split(&table, &standardisation, 1, 0, 0);
+    let mut row = [0.0; 2];
+    train.fill(0, 0, &mut row);
+    assert_eq!(row, [0.5, -1.25]);
+}
+
+#[test]
+fn systems_are_sampled_afresh() {
+    let system = System::by_name("two-modes", 2, 0).unwrap();
+    let standardisation = Standardisation {
+        shift: vec![1.0, -2.0],
+        scale: 4.0,
+    };
+    let plain = Resampled::new(&system, 3, Standardisation::identity(2));
+    let moved = Resampled::new(&system, 3, standardisation);
+    let row = |source: &dyn Source, step, unit| {
+        let mut row = [0.0; 2];
+        source.fill(step, unit, &mut row);
+        row
+    };
+    assert_eq!(row(&plain, 2, 7), row(&plain, 2, 7));
+    for (step, unit) in [(2, 8), (3, 7)] {
+        assert_ne!(row(&plain, 2, 7), row(&plain, step, unit));
+    }
+    let (x, y) = (row(&plain, 2, 7), row(&moved, 2, 7));
+    assert!((y[0] - (x[0] - 1.0) / 4.0).abs() < 1e-6 && (y[1] - (x[1] + 2.0) / 4.0).abs() < 1e-6);
+}
