@@ -151,7 +151,7 @@ pub fn run(args: Args) -> Result<()> {
         done: 0,
     };
     let begin = Instant::now();
-    let shared = course.first_stage()?;
+    let shared = course.run("dsm", None)?;
     let seconds = begin.elapsed().as_secs_f64();
     let outcomes = [
         course.second_stage("DSM", "dsm", &shared, seconds)?,
@@ -200,6 +200,15 @@ fn settings(second: &str, [first, then]: [u64; 2]) -> Result<TrainSettings> {
     Ok(settings)
 }
 
+/// The end of a stage.
+struct Stage {
+    state: State,
+    /// Moving average of the parameters.
+    params: Vec<f32>,
+    /// Step and weight of the first mode, along the way.
+    weights: Vec<(f64, f64)>,
+}
+
 /// Both trainings.
 struct Course<'a> {
     spec: &'a ModelSpec,
@@ -214,11 +223,7 @@ struct Course<'a> {
 
 impl Course<'_> {
     /// Runs a trainer to the end of its stage, with a look at the mode weights now and then.
-    fn run(
-        &mut self,
-        second: &str,
-        from: Option<&State>,
-    ) -> Result<(State, Vec<f32>, Vec<(f64, f64)>)> {
+    fn run(&mut self, second: &str, from: Option<&State>) -> Result<Stage> {
         let settings = settings(second, self.budget.steps)?;
         let look = (settings.steps() / LOOKS).max(1);
         let feed = self.rows.feed(settings.batch, settings.seed, 0.0);
@@ -254,11 +259,11 @@ impl Course<'_> {
                 weights.push((step as f64, found.model[0].mean));
             }
         }
-        Ok((
-            trainer.state().clone(),
-            trainer.averaged().to_vec(),
+        Ok(Stage {
+            state: trainer.state().clone(),
+            params: trainer.averaged().to_vec(),
             weights,
-        ))
+        })
     }
 
     fn energy(&self, params: &[f32]) -> Result<LearnedEnergy<f32>> {
@@ -270,22 +275,17 @@ impl Course<'_> {
         )?)
     }
 
-    fn first_stage(&mut self) -> Result<(State, Vec<(f64, f64)>)> {
-        let (state, _, weights) = self.run("dsm", None)?;
-        Ok((state, weights))
-    }
-
     fn second_stage(
         &mut self,
         name: &'static str,
         objective: &str,
-        (state, before): &(State, Vec<(f64, f64)>),
+        shared: &Stage,
         seconds_before: f64,
     ) -> Result<Outcome> {
         let begin = Instant::now();
-        let (_, params, after) = self.run(objective, Some(state))?;
+        let stage = self.run(objective, Some(&shared.state))?;
         let seconds = seconds_before + begin.elapsed().as_secs_f64();
-        let energy = self.energy(&params)?;
+        let energy = self.energy(&stage.params)?;
         let settings = EvaluationSettings {
             samples_per_level: self.budget.samples[0],
             classification_samples_per_level: self.budget.samples[1],
@@ -306,7 +306,7 @@ impl Course<'_> {
             seconds,
             weights: Series {
                 name: name.into(),
-                points: before.iter().chain(&after).copied().collect(),
+                points: [&shared.weights[..], &stage.weights].concat(),
             },
         })
     }

@@ -10,6 +10,7 @@ use crate::stop::Stop;
 use diffclf::Error as CoreError;
 use diffclf::energy::ModelSpec;
 use diffclf::model::{Checkpoint, Content, Model, Record};
+use diffclf::network::Isa;
 use diffclf::system::System;
 use diffclf::train::{
     Endpoints, Losses, Standardisation, State, StepReport, TrainSettings, Trainer,
@@ -98,7 +99,7 @@ pub fn run(mut args: Args) -> Result<()> {
     let path = run_path(&args)?;
     let resumed = args.resume && RunFolder::has_run(&path);
     let pool = args.machine.pool()?;
-    let (folder, settings, origins, plan);
+    let (folder, isa, origins, plan);
     if resumed {
         folder = RunFolder::take(&path)?;
         let mut saved = folder.settings()?;
@@ -113,7 +114,7 @@ pub fn run(mut args: Args) -> Result<()> {
             Some(checkpoint) => Plan::resumed(&mut saved, &origins, checkpoint, &path)?,
             None => Plan::new(&mut saved, &origins)?,
         };
-        settings = saved;
+        isa = isa_of(&saved)?;
     } else {
         if !args.resume {
             RunFolder::refuse_existing(&path, args.force)?;
@@ -126,19 +127,14 @@ pub fn run(mut args: Args) -> Result<()> {
         let mut given = args.settings.clone();
         origins = open_origins(&given)?;
         plan = Plan::new(&mut given, &origins)?;
-        settings = absolute(given)?;
-        folder = RunFolder::create(&path, &settings)?;
+        isa = isa_of(&given)?;
+        folder = RunFolder::create(&path, &absolute(given)?)?;
     }
-    let machine = Machine {
-        kernel: settings.kernel.clone(),
-        ..args.machine.clone()
-    };
     if !args.quiet {
         plan.notices
             .iter()
             .for_each(|text| eprintln!("note: {text}"));
     }
-    let isa = machine.isa()?;
 
     let Plan {
         content,
@@ -186,6 +182,15 @@ pub fn run(mut args: Args) -> Result<()> {
         quiet: args.quiet,
     }
     .train(trainer)
+}
+
+/// The kernels of a run, which its settings remember.
+fn isa_of(settings: &Settings) -> Result<Isa> {
+    Machine {
+        threads: None,
+        kernel: settings.kernel.clone(),
+    }
+    .isa()
 }
 
 fn checkpoint_pause(seconds: f64) -> Result<Duration> {
