@@ -116,9 +116,9 @@ pub enum Error {
     Write(#[from] std::io::Error),
     /// A loss or gradient is not a finite number.
     #[error(
-        "{term} is not finite at step {step}{}: the last good checkpoint is kept. Lower the learning rate, clip the gradient, or look at \
-         that row of the data",
-        row.map_or(String::new(), |r| format!(", row {r} of the batch"))
+        "{term} is not finite at step {step}{}: the last good checkpoint is kept. Lower the learning rate or clip the gradient{}",
+        row.map_or(String::new(), |r| format!(", row {r} of the batch")),
+        row.map_or("", |_| ", and look at that row of the data")
     )]
     NonFinite {
         /// Training step.
@@ -153,3 +153,6 @@ pub enum Error {
         particle: u64,
     },
 }
+
+#[cfg(test)]
+mod tests;
