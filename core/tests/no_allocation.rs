@@ -1,0 +1,164 @@
+//! A training step allocates nothing: counted by a global allocator, after a first step has built what the stage needs.
+
+use std::alloc::{GlobalAlloc, Layout, System as Memory};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use diffclf::energy::{Form, ModelSpec, NetworkSpec};
+use diffclf::network::{Isa, Pool};
+use diffclf::objective::parse_terms;
+use diffclf::process::{Process, TimeSampler};
+use diffclf::rng::Purpose;
+use diffclf::system::System;
+use diffclf::train::{
+    Adam, Endpoints, InMemory, Losses, Resampled, Shuffled, Source, Standardisation, Step,
+    StepPlan, StepReport, TrainSettings, Trainer, average, clip,
+};
+
+/// Counts what every thread asks for while it is told to.
+struct Counter;
+
+static COUNTING: AtomicBool = AtomicBool::new(false);
+static REQUESTS: AtomicUsize = AtomicUsize::new(0);
+
+fn note() {
+    if COUNTING.load(Ordering::Relaxed) {
+        REQUESTS.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+// SAFETY: everything is passed on to the system's allocator; counting touches only atomics.
+unsafe impl GlobalAlloc for Counter {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        note();
+        unsafe { Memory.alloc(layout) }
+    }
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        note();
+        unsafe { Memory.alloc_zeroed(layout) }
+    }
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        note();
+        unsafe { Memory.realloc(pointer, layout, size) }
+    }
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        note();
+        unsafe { Memory.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTER: Counter = Counter;
+
+/// Requests to the allocator, frees included, that `work` makes on all threads together.
+fn requests(mut work: impl FnMut()) -> usize {
+    REQUESTS.store(0, Ordering::SeqCst);
+    COUNTING.store(true, Ordering::SeqCst);
+    work();
+    COUNTING.store(false, Ordering::SeqCst);
+    REQUESTS.load(Ordering::SeqCst)
+}
+
+fn model(process: &str, form: Form, dim: usize) -> ModelSpec {
+    ModelSpec {
+        network: NetworkSpec::Mlp {
+            width: 32,
+            depth: 3,
+        },
+        form,
+        ..ModelSpec::new(dim, Process::by_name(process).unwrap())
+    }
+}
+
+/// The only test of this file: another one on a thread of its own would be counted too.
+#[test]
+fn steps_do_not_allocate() {
+    assert!(requests(|| drop(vec![1u8; 100])) == 2, "the counter works");
+    let wide = InMemory::new((0..300 * 50).map(|i| (i as f32).sin()).collect(), 300);
+    for threads in [1, 2] {
+        let pool = Arc::new(Pool::new(threads));
+
+        // The trainer, its source, optimiser and average, through two stages; 300 columns are more than any fixed buffer.
+        for (process, form, dim) in [
+            ("vp", Form::InnerProduct, 8),
+            ("vp", Form::InnerProduct, 300),
+            ("linear", Form::InnerProductPlusScalar, 8),
+        ] {
+            let spec = model(process, form, dim);
+            let settings = TrainSettings::two_stages(200, 10, 10, 4);
+            let system = System::by_name("mog40", dim, 0).unwrap();
+            let identity = Standardisation::identity(dim);
+            let fresh = Resampled::new(&system, 1, identity.clone());
+            let (dealt, _) = Shuffled::split(&wide, &identity, 200, 2, 5);
+            let start: &dyn Source = if dim == 300 { &dealt } else { &fresh };
+            let from = Endpoints {
+                start,
+                end: spec.process.is_interpolant().then_some(start),
+            };
+            let mut trainer =
+                Trainer::new(&spec, &settings, from, None, pool.clone(), Isa::detect()).unwrap();
+            let mut report = StepReport::default();
+            for stage in 0..2 {
+                trainer.advance(&mut report).unwrap();
+                assert_eq!(report.stage, stage);
+                let found = requests(|| {
+                    for _ in 0..9 {
+                        trainer.advance(&mut report).unwrap();
+                    }
+                });
+                assert_eq!(
+                    found, 0,
+                    "{process}, {dim} columns, stage {stage}, {threads} threads"
+                );
+            }
+            assert!(trainer.finished());
+        }
+
+        // The parts by themselves, and times between the grid's levels.
+        for (terms, levels, times) in [
+            ("dsm", 1, TimeSampler::GridStratified {}),
+            ("dsm+diffclf", 3, TimeSampler::Uniform {}),
+            (
+                "dsm+binary-diffclf",
+                2,
+                TimeSampler::LogSnrNormal {
+                    mean: -1.0,
+                    std: 1.0,
+                },
+            ),
+        ] {
+            let spec = model("vp", Form::ResidualSquaredNorm, 5);
+            let plan = StepPlan {
+                terms: parse_terms(terms).unwrap(),
+                levels,
+                batch: 100,
+                times,
+                seed: 3,
+                purpose: Purpose::Noise,
+            };
+            let system = System::by_name("mog2", 5, 0).unwrap();
+            let source = Resampled::new(&system, 1, Standardisation::identity(5));
+            let from = Endpoints {
+                start: &source,
+                end: None,
+            };
+            let mut step =
+                Step::<f32>::new(&spec, plan, true, pool.clone(), Isa::detect()).unwrap();
+            let mut params: Vec<f32> = spec.layout().initialise(1);
+            let zero = vec![0f32; params.len()];
+            let (mut gradient, mut m, mut v, mut mean) =
+                (zero.clone(), zero.clone(), zero.clone(), zero);
+            let mut losses = Losses::default();
+            let mut advance = |number: u64| {
+                step.run(&params, number, from, &mut losses, &mut gradient)
+                    .unwrap();
+                clip(&mut gradient, Some(0.5));
+                Adam::default().update(number + 1, 1e-3, &gradient, &mut params, &mut m, &mut v);
+                average(number, 0.99, &params, &mut mean);
+            };
+            advance(0);
+            let found = requests(|| (1..8).for_each(&mut advance));
+            assert_eq!(found, 0, "{terms}, {times:?}, {threads} threads");
+        }
+    }
+}
