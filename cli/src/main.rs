@@ -9,12 +9,14 @@ mod evaluate;
 mod files;
 mod inspect;
 mod machine;
+mod named;
 mod print;
 mod progress;
 mod report;
 mod run_folder;
 mod sample;
 mod selftest;
+mod session;
 mod settings;
 mod stop;
 mod train;
@@ -64,7 +66,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error}");
+            print::note(&format!("error: {error}"));
             ExitCode::from(error.exit_code())
         }
     }

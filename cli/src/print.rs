@@ -1,4 +1,4 @@
-//! Standard output: tables with aligned columns, and a reader that leaves early is no error.
+//! Standard output and error: tables with aligned columns, and a reader that leaves early is no error.
 
 use crate::error::{Error, Result};
 use crate::report::page::Table;
@@ -15,6 +15,11 @@ pub fn print(text: &str) -> Result<()> {
         }),
         _ => Ok(()),
     }
+}
+
+/// Writes a line to standard error. Nobody may be listening; the work goes on.
+pub fn note(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
 }
 
 /// A table as text: the first column to the left, numbers to the right.

@@ -1,6 +1,7 @@
 //! `Stop`: a first Ctrl-C (or SIGTERM) asks a long command to save and end; a second one ends it at once.
 
 use crate::error::{EXIT_INTERRUPTED, Error, Result};
+use crate::print::note;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -19,7 +20,7 @@ impl Stop {
                 // Files are whole at any moment, so this loses nothing but the steps since the last checkpoint.
                 std::process::exit(i32::from(EXIT_INTERRUPTED));
             }
-            eprintln!("stopping after this step; once more to stop at once");
+            note("stopping after this step; once more to stop at once");
         };
         ctrlc::set_handler(handler)
             .map_err(|error| Error::Failed(format!("signals cannot be handled: {error}")))?;

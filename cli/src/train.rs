@@ -3,21 +3,17 @@
 use crate::data::{Moments, Origin};
 use crate::error::{Error, Result};
 use crate::machine::Machine;
-use crate::progress::{Progress, duration_text};
-use crate::run_folder::{Log, RunFolder};
+use crate::print::note;
+use crate::run_folder::RunFolder;
+use crate::session::Session;
 use crate::settings::Settings;
-use crate::stop::Stop;
-use diffclf::Error as CoreError;
 use diffclf::energy::ModelSpec;
-use diffclf::model::{Checkpoint, Content, Model, Record};
+use diffclf::model::{Checkpoint, Content, Record};
 use diffclf::network::Isa;
 use diffclf::system::System;
-use diffclf::train::{
-    Endpoints, Losses, Standardisation, State, StepReport, TrainSettings, Trainer,
-};
-use serde_json::json;
+use diffclf::train::{Endpoints, Standardisation, State, TrainSettings, Trainer};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -99,6 +95,14 @@ pub fn run(mut args: Args) -> Result<()> {
     let path = run_path(&args)?;
     let resumed = args.resume && RunFolder::has_run(&path);
     let pool = args.machine.pool()?;
+    if !args.quiet {
+        for file in [&args.settings.data, &args.settings.end]
+            .into_iter()
+            .flatten()
+        {
+            say_if_large(file);
+        }
+    }
     let (folder, isa, origins, plan);
     if resumed {
         folder = RunFolder::take(&path)?;
@@ -133,7 +137,7 @@ pub fn run(mut args: Args) -> Result<()> {
     if !args.quiet {
         plan.notices
             .iter()
-            .for_each(|text| eprintln!("note: {text}"));
+            .for_each(|text| note(&format!("note: {text}")));
     }
 
     let Plan {
@@ -182,6 +186,18 @@ pub fn run(mut args: Args) -> Result<()> {
         quiet: args.quiet,
     }
     .train(trainer)
+}
+
+/// A file that takes a while to read deserves a word.
+fn say_if_large(path: &Path) {
+    let bytes = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+    if bytes > 1 << 28 {
+        let size = bytes as f64 / 1e9;
+        note(&format!(
+            "reading {} ({size:.1} GB) for its checksum and statistics",
+            path.display()
+        ));
+    }
 }
 
 /// The kernels of a run, which its settings remember.
@@ -408,201 +424,4 @@ fn content(
             units: "kT".into(),
         },
     }
-}
-
-/// A trainer at work in its folder.
-struct Session<'a> {
-    folder: &'a RunFolder,
-    content: &'a Content,
-    log: Log,
-    log_every: u64,
-    /// Seconds of training before this session.
-    seconds: f64,
-    checkpoint_every: Duration,
-    quiet: bool,
-}
-
-impl Session<'_> {
-    /// Runs to the end, to an interruption or to a number that is not finite.
-    fn train(mut self, mut trainer: Trainer<'_>) -> Result<()> {
-        let settings = &self.content.record.settings;
-        let (stages, total) = (settings.stages.len(), settings.steps());
-        if trainer.finished() {
-            self.folder.write_model(&self.model(trainer.state()))?;
-            if !self.quiet {
-                eprintln!("finished already: {}", self.folder.model_path().display());
-            }
-            return Ok(());
-        }
-        let stop = Stop::install()?;
-        let begin = Instant::now();
-        let mut progress = Progress::new(
-            "train",
-            total,
-            planned(settings, trainer.state()),
-            self.quiet,
-        );
-        let mut report = StepReport::default();
-        let mut last_checkpoint = begin;
-        // A state counts as good once the step after it came out finite: only then does it become the checkpoint.
-        let mut candidate: Option<State> = None;
-        while !trainer.finished() {
-            if let Err(error) = trainer.advance(&mut report) {
-                drop(progress);
-                return Err(self.diverged(error));
-            }
-            if let Some(state) = candidate.take() {
-                self.save(&state)?;
-                last_checkpoint = Instant::now();
-            }
-            let state = trainer.state();
-            let stage_ended = state.stage != report.stage;
-            if stage_ended || report.held_out.is_some() || state.step.is_multiple_of(self.log_every)
-            {
-                let entry = self.entry(&report, self.seconds + begin.elapsed().as_secs_f64());
-                self.log.write(&entry)?;
-            }
-            if report.stopped_early {
-                progress.note(&format!(
-                    "stage {} ended at step {}: the held-out loss no longer fell",
-                    report.stage + 1,
-                    state.step
-                ));
-            }
-            progress.set(planned(settings, state), || self.message(&report, stages));
-            if trainer.finished() {
-                break;
-            }
-            if stop.asked() {
-                self.save(state)?;
-                self.folder.write_model(&self.model(state))?;
-                progress.finish("interrupted");
-                return Err(Error::Interrupted(format!(
-                    "step {} of {total} is saved; continue with: diffclf train -o {} --resume",
-                    state.step,
-                    self.folder.path().display()
-                )));
-            }
-            if stage_ended {
-                self.save(state)?;
-                self.folder.write_model(&self.model(state))?;
-                last_checkpoint = Instant::now();
-            } else if last_checkpoint.elapsed() >= self.checkpoint_every {
-                candidate = Some(state.clone());
-            }
-        }
-        let state = trainer.state();
-        self.save(state)?;
-        self.folder.write_model(&self.model(state))?;
-        progress.finish(&format!(
-            "{} steps, {}",
-            state.step,
-            self.message(&report, stages)
-        ));
-        if !self.quiet {
-            let seconds = self.seconds + begin.elapsed().as_secs_f64();
-            eprintln!(
-                "model: {} (trained for {})",
-                self.folder.model_path().display(),
-                duration_text(Duration::from_secs_f64(seconds.clamp(0.0, 1e12)))
-            );
-        }
-        Ok(())
-    }
-
-    fn model(&self, state: &State) -> Model {
-        let mut content = self.content.clone();
-        content.record.steps = state.step;
-        Model {
-            content,
-            params: state.params.clone(),
-            average: (!state.average.is_empty()).then(|| state.average.clone()),
-        }
-    }
-
-    fn save(&mut self, state: &State) -> Result<()> {
-        self.log.sync()?;
-        let mut content = self.content.clone();
-        content.record.steps = state.step;
-        self.folder.write_checkpoint(&Checkpoint {
-            content,
-            state: state.clone(),
-        })
-    }
-
-    /// The last good checkpoint stays, and becomes the model.
-    fn diverged(&self, error: CoreError) -> Error {
-        if !matches!(error, CoreError::NonFinite { .. }) {
-            return error.into();
-        }
-        let folder = self.folder.path().display();
-        let kept = match self.folder.checkpoint() {
-            Ok(Some(checkpoint)) => {
-                let model = self.model(&checkpoint.state);
-                match self.folder.write_model(&model) {
-                    Ok(()) => format!(
-                        "The checkpoint of step {} is kept in {folder}, and its model is written there",
-                        checkpoint.state.step
-                    ),
-                    Err(error) => error.to_string(),
-                }
-            }
-            Ok(None) => {
-                format!("It came before the first checkpoint; log.jsonl in {folder} tells how")
-            }
-            Err(error) => error.to_string(),
-        };
-        Error::Diverged {
-            source: error,
-            kept,
-        }
-    }
-
-    fn losses(&self, stage: usize, losses: &Losses) -> serde_json::Value {
-        let objectives = &self.content.record.settings.stages[stage].objectives;
-        let mut entry = serde_json::Map::new();
-        for (term, loss) in objectives.iter().zip(&losses.terms) {
-            entry.insert(term.objective.objective().name().into(), json!(loss));
-        }
-        entry.insert("total".into(), json!(losses.total));
-        entry.into()
-    }
-
-    /// A line of the log: every figure of a step.
-    fn entry(&self, report: &StepReport, seconds: f64) -> serde_json::Value {
-        let mut entry = json!({
-            "step": report.step + 1,
-            "stage": report.stage,
-            "loss": self.losses(report.stage, &report.losses),
-            "gradient_norm": report.gradient_norm,
-            "rate": report.rate,
-            "seconds": seconds,
-        });
-        if let Some(held_out) = &report.held_out {
-            entry["held_out"] = self.losses(report.stage, held_out);
-        }
-        if report.stopped_early {
-            entry["stopped_early"] = json!(true);
-        }
-        entry
-    }
-
-    fn message(&self, report: &StepReport, stages: usize) -> String {
-        let objectives = &self.content.record.settings.stages[report.stage].objectives;
-        let terms: Vec<String> = objectives
-            .iter()
-            .zip(&report.losses.terms)
-            .map(|(term, loss)| format!("{} {loss:.4}", term.objective.objective().name()))
-            .collect();
-        format!("stage {}/{stages}: {}", report.stage + 1, terms.join(", "))
-    }
-}
-
-/// Steps behind a state as the plan counts them: a stage that ended early counts in full.
-fn planned(settings: &TrainSettings, state: &State) -> u64 {
-    let before: u64 = settings.stages[..state.stage.min(settings.stages.len())]
-        .iter()
-        .map(|stage| stage.steps)
-        .sum();
-    before + (state.step - state.stage_start)
 }
