@@ -1,8 +1,12 @@
 //! Samplers against exact laws: one step where it is exact, the order of convergence on a Gaussian, moments and mode weights
 //! on a mixture; particles are independent of each other; bad input is refused.
 
+use std::sync::Arc;
+
 use super::*;
 use crate::energy::exact::ExactPath;
+use crate::energy::{LearnedEnergy, NetworkSpec};
+use crate::network::{Isa, Pool};
 use crate::process::{Spacing, VarianceExploding};
 use crate::system::two_modes;
 
@@ -416,4 +420,49 @@ fn names_and_files_agree() {
         assert_eq!(serde_json::from_str::<Sampler>(&short).unwrap(), sampler);
     }
     assert!(serde_json::from_str::<Sampler>("{\"kind\":\"ddim\",\"eat\":1}").is_err());
+}
+
+/// An untrained model is the Gaussian of its data at every time: from its own prior through its own grid, both samplers must
+/// give that Gaussian back, and single precision must not show.
+#[test]
+fn an_untrained_model_gives_its_gaussian_back() {
+    let n = 3000;
+    for process in diffusions() {
+        let mut spec = ModelSpec::new(3, process);
+        spec.network = NetworkSpec::Mlp { width: 8, depth: 1 };
+        spec.grid = spec.grid.with_levels(150).unwrap();
+        (spec.mean, spec.variance) = (vec![0.8, -0.5, 0.1], 0.3);
+        let params: Vec<f32> = spec.layout().initialise(1);
+        let pool = Arc::new(Pool::new(1));
+        let energy = LearnedEnergy::new(spec.clone(), params, pool, Isa::detect()).unwrap();
+        for name in Sampler::NAMES {
+            let task = Task {
+                energy: &energy,
+                process: &process,
+                times: &times_of(&spec.grid),
+                start: &Prior::of(&spec),
+                particles: 0..n,
+                seed: 2,
+            };
+            let points = Sampler::by_name(name)
+                .unwrap()
+                .run(&task, &mut |_| ())
+                .unwrap();
+            for (i, mean) in spec.mean.iter().enumerate() {
+                let column: Vec<f64> = points.iter().skip(i).step_by(3).copied().collect();
+                let found = column.iter().sum::<f64>() / n as f64;
+                let variance = column.iter().map(|y| (y - mean).powi(2)).sum::<f64>() / n as f64;
+                // 4 sigma of mean and variance of n normals; 2 % and 4 % for 150 steps.
+                let std = spec.variance.sqrt();
+                let what = format!("{name}, {}, coordinate {i}", process.name());
+                let allowed = std * (4.0 / (n as f64).sqrt() + 0.02);
+                assert!((found - mean).abs() < allowed, "{what}: mean {found}");
+                let allowed = 4.0 * (2.0 / n as f64).sqrt() + 0.04;
+                assert!(
+                    (variance / spec.variance - 1.0).abs() < allowed,
+                    "{what}: variance {variance}"
+                );
+            }
+        }
+    }
 }
