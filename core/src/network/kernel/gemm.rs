@@ -1,10 +1,11 @@
 //! Matrix products: rows times a packed matrix, and the sum of outer products of rows.
 //!
 //! The right operand of `matmul` is a parameter matrix used by every tile, so it is packed once per run into panels of
-//! [`Isa::panel`] columns. The micro-kernel keeps a block of the result in registers and is plain Rust over
-//! fixed-size arrays; the compiler turns it into fused multiply-adds of the chosen width.
+//! [`Isa::panel`] columns. The micro-kernel keeps a block of the result in registers: one source over the
+//! [`Vector`](super::vector::Vector) types of each instruction set.
 
-use super::{Isa, Real, kernels};
+use super::vector::{Plain, Vector};
+use super::{Isa, Real};
 
 /// Length of the packed form of a `k x n` matrix.
 pub(crate) fn packed_len(isa: Isa, k: usize, n: usize) -> usize {
@@ -46,10 +47,9 @@ pub(crate) fn pack<T: Real>(
     }
 }
 
-/// One block: `c[i][j] (+)= sum_p a[i * row + p * step] * b[p * ldb + j]` for `MR x NR`, of which `width` columns are stored.
-#[inline(always)]
-#[allow(clippy::too_many_arguments)]
-unsafe fn block<T: Real, const FMA: bool, const MR: usize, const NR: usize>(
+/// Operands of a block or strip of the result: `c[i][j] (+)= sum_p a[i * row + p * step] * b[p * ldb + j]`.
+#[derive(Clone, Copy)]
+struct Operands<T> {
     k: usize,
     a: *const T,
     row: usize,
@@ -58,125 +58,215 @@ unsafe fn block<T: Real, const FMA: bool, const MR: usize, const NR: usize>(
     ldb: usize,
     c: *mut T,
     ldc: usize,
-    width: usize,
     accumulate: bool,
+}
+
+/// One block of `MR` rows and `NV` registers of columns, of which `width` columns are stored.
+#[inline(always)]
+unsafe fn block<T: Real, V: Vector<T>, const MR: usize, const NV: usize>(
+    o: Operands<T>,
+    width: usize,
 ) {
     unsafe {
-        let mut acc = [[T::ZERO; NR]; MR];
-        for p in 0..k {
-            let b = &*(b.add(p * ldb) as *const [T; NR]);
+        let mut acc = [[V::splat(T::ZERO); NV]; MR];
+        for p in 0..o.k {
+            let line = o.b.add(p * o.ldb);
+            let mut b = [V::splat(T::ZERO); NV];
+            for (v, b) in b.iter_mut().enumerate() {
+                *b = V::load(line.add(v * V::LANES));
+            }
             for (i, acc) in acc.iter_mut().enumerate() {
-                let a = *a.add(i * row + p * step);
-                for j in 0..NR {
-                    acc[j] = a.mul_add::<FMA>(b[j], acc[j]);
+                let a = V::splat(*o.a.add(i * o.row + p * o.step));
+                for v in 0..NV {
+                    acc[v] = a.mul_add(b[v], acc[v]);
                 }
             }
         }
         for (i, acc) in acc.iter().enumerate() {
-            let c = c.add(i * ldc);
-            if width == NR {
-                let c = &mut *(c as *mut [T; NR]);
-                if accumulate {
-                    for j in 0..NR {
-                        c[j] += acc[j];
-                    }
-                } else {
-                    *c = *acc;
+            let c = o.c.add(i * o.ldc);
+            if width == NV * V::LANES {
+                for (v, &acc) in acc.iter().enumerate() {
+                    let c = c.add(v * V::LANES);
+                    let sum = if o.accumulate {
+                        V::load(c).add(acc)
+                    } else {
+                        acc
+                    };
+                    sum.store(c);
                 }
             } else {
-                for (j, &value) in acc.iter().enumerate().take(width) {
+                // The widest panel has 32 columns.
+                let mut line = [T::ZERO; 32];
+                for (v, &acc) in acc.iter().enumerate() {
+                    acc.store(line.as_mut_ptr().add(v * V::LANES));
+                }
+                for (j, &value) in line.iter().enumerate().take(width) {
                     let c = c.add(j);
-                    *c = if accumulate { *c + value } else { value };
+                    *c = if o.accumulate { *c + value } else { value };
                 }
             }
         }
     }
 }
 
-/// All rows against one panel: blocks of `MR` rows, then of 4, 2 and 1. Two rows left over are joined with a whole block
+/// `m` rows against one panel: blocks of `MR` rows, then of 4, 2 and 1. Two rows left over are joined with a whole block
 /// of 6 into two blocks of 4, which keeps the multiply-add units busier.
 #[inline(always)]
-#[allow(clippy::too_many_arguments)]
-unsafe fn strip<T: Real, const FMA: bool, const MR: usize, const NR: usize>(
+unsafe fn strip<T: Real, V: Vector<T>, const MR: usize, const NV: usize>(
     m: usize,
-    k: usize,
-    a: *const T,
-    row: usize,
-    step: usize,
-    b: *const T,
-    ldb: usize,
-    c: *mut T,
-    ldc: usize,
+    o: Operands<T>,
     width: usize,
-    accumulate: bool,
 ) {
     unsafe {
         let (whole, rest) = (m / MR, m % MR);
-        let whole = if MR == 6 && rest == 2 && whole > 0 {
-            whole - 1
-        } else {
-            whole
-        };
+        let joined = MR == 6 && rest == 2 && whole > 0;
+        let whole = whole - usize::from(joined);
         let mut i = 0;
         macro_rules! rows {
             ($rows:expr, $more:expr) => {
                 while $more(i) {
-                    let (a, c) = (a.add(i * row), c.add(i * ldc));
-                    block::<T, FMA, { $rows }, NR>(
-                        k, a, row, step, b, ldb, c, ldc, width, accumulate,
-                    );
+                    let (a, c) = (o.a.add(i * o.row), o.c.add(i * o.ldc));
+                    block::<T, V, { $rows }, NV>(Operands { a, c, ..o }, width);
                     i += $rows;
                 }
             };
         }
         rows!(MR, |i| i < whole * MR);
-        rows!(4, |i| i + 4 <= m);
-        rows!(2, |i| i + 2 <= m);
+        rows!(4, |i| MR > 4 && i + 4 <= m);
+        rows!(2, |i| MR > 2 && i + 2 <= m);
         rows!(1, |i| i < m);
     }
 }
 
-kernels! {
-    /// `c (m x n) (+)= a (m x k) * packed (k x n)`.
-    fn matmul<T>(panel: usize, m: usize, k: usize, n: usize, a: *const T, packed: *const T, c: *mut T, accumulate: bool) {
-        let mut j = 0;
-        while j < n {
-            let (b, c, width) = (packed.add(j * k), c.add(j), panel.min(n - j));
-            if panel == 32 {
-                strip::<T, FMA, 8, 32>(m, k, a, k, 1, b, 32, c, n, width, accumulate);
-            } else if FMA {
-                strip::<T, FMA, 6, 16>(m, k, a, k, 1, b, 16, c, n, width, accumulate);
-            } else {
-                strip::<T, FMA, 2, 16>(m, k, a, k, 1, b, 16, c, n, width, accumulate);
-            }
-            j += panel;
+/// `c (m x n) (+)= a (m x k) * packed (k x n)` in panels of `NV` registers.
+#[inline(always)]
+unsafe fn matmul_body<T: Real, V: Vector<T>, const MR: usize, const NV: usize>(
+    m: usize,
+    k: usize,
+    n: usize,
+    a: *const T,
+    packed: *const T,
+    c: *mut T,
+    accumulate: bool,
+) {
+    let panel = NV * V::LANES;
+    let mut j = 0;
+    while j < n {
+        // SAFETY: the caller's shapes; panel `j` starts `j k` numbers into the packed matrix.
+        unsafe {
+            let (b, c) = (packed.add(j * k), c.add(j));
+            let o = Operands {
+                k,
+                a,
+                row: k,
+                step: 1,
+                b,
+                ldb: panel,
+                c,
+                ldc: n,
+                accumulate,
+            };
+            strip::<T, V, MR, NV>(m, o, panel.min(n - j));
         }
+        j += panel;
     }
+}
 
-    /// `c (ka x kb) += sum over rows r of a[r]^T b[r]`.
-    fn outer<T>(panel: usize, rows: usize, ka: usize, kb: usize, a: *const T, b: *const T, c: *mut T) {
-        let mut j = 0;
-        while j + 16 <= kb {
-            if panel == 32 && j + 32 <= kb {
-                strip::<T, FMA, 8, 32>(ka, rows, a, 1, ka, b.add(j), kb, c.add(j), kb, 32, true);
-                j += 32;
-            } else if FMA {
-                strip::<T, FMA, 6, 16>(ka, rows, a, 1, ka, b.add(j), kb, c.add(j), kb, 16, true);
-                j += 16;
-            } else {
-                strip::<T, FMA, 2, 16>(ka, rows, a, 1, ka, b.add(j), kb, c.add(j), kb, 16, true);
-                j += 16;
-            }
+/// `c (ka x kb) += sum over rows r of a[r]^T b[r]`: panels of `NV` registers, then of one, then single columns.
+#[inline(always)]
+unsafe fn outer_body<T: Real, V: Vector<T>, const MR: usize, const NV: usize>(
+    rows: usize,
+    ka: usize,
+    kb: usize,
+    a: *const T,
+    b: *const T,
+    c: *mut T,
+) {
+    let operands = |j: usize| {
+        // SAFETY: column `j < kb`.
+        let (b, c) = unsafe { (b.add(j), c.add(j)) };
+        Operands {
+            k: rows,
+            a,
+            row: 1,
+            step: ka,
+            b,
+            ldb: kb,
+            c,
+            ldc: kb,
+            accumulate: true,
         }
-        while j + 8 <= kb {
-            strip::<T, FMA, 6, 8>(ka, rows, a, 1, ka, b.add(j), kb, c.add(j), kb, 8, true);
-            j += 8;
+    };
+    let mut j = 0;
+    // SAFETY: the caller's shapes; each strip stays within `kb` columns.
+    unsafe {
+        while j + NV * V::LANES <= kb {
+            strip::<T, V, MR, NV>(ka, operands(j), NV * V::LANES);
+            j += NV * V::LANES;
+        }
+        while j + V::LANES <= kb {
+            strip::<T, V, 6, 1>(ka, operands(j), V::LANES);
+            j += V::LANES;
         }
         while j < kb {
-            strip::<T, FMA, 6, 1>(ka, rows, a, 1, ka, b.add(j), kb, c.add(j), kb, 1, true);
+            strip::<T, Plain<T, 1>, 6, 1>(ka, operands(j), 1);
             j += 1;
         }
     }
+}
+
+/// Compiles a product for every instruction set: rows of a block and registers of a panel are chosen so that the block of
+/// the result, one line of `b` and one element of `a` fill the registers.
+macro_rules! product {
+    ($(#[$meta:meta])* $name:ident = $body:ident($($arg:ident: $ty:ty),*)) => {
+        $(#[$meta])*
+        #[allow(clippy::too_many_arguments)]
+        pub(crate) unsafe fn $name<T: Real>(isa: Isa, $($arg: $ty),*) {
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2,fma")]
+            #[allow(clippy::too_many_arguments)]
+            unsafe fn avx2<T: Real>($($arg: $ty),*) {
+                unsafe {
+                    if T::Avx2::LANES == 8 {
+                        $body::<T, T::Avx2, 6, 2>($($arg),*)
+                    } else {
+                        $body::<T, T::Avx2, 3, 4>($($arg),*)
+                    }
+                }
+            }
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
+            #[allow(clippy::too_many_arguments)]
+            unsafe fn avx512<T: Real>($($arg: $ty),*) {
+                unsafe {
+                    if T::Avx512::LANES == 16 {
+                        $body::<T, T::Avx512, 12, 2>($($arg),*)
+                    } else {
+                        $body::<T, T::Avx512, 6, 4>($($arg),*)
+                    }
+                }
+            }
+            // SAFETY: an Isa other than Portable exists only where its features do; the pointers are the caller's promise.
+            unsafe {
+                match isa {
+                    #[cfg(target_arch = "x86_64")]
+                    Isa::Avx512 => avx512::<T>($($arg),*),
+                    #[cfg(target_arch = "x86_64")]
+                    Isa::Avx2 => avx2::<T>($($arg),*),
+                    _ => $body::<T, Plain<T, 4>, 2, 4>($($arg),*),
+                }
+            }
+        }
+    };
+}
+
+product! {
+    /// `c (m x n) (+)= a (m x k) * packed (k x n)`.
+    matmul = matmul_body(m: usize, k: usize, n: usize, a: *const T, packed: *const T, c: *mut T, accumulate: bool)
+}
+product! {
+    /// `c (ka x kb) += sum over rows r of a[r]^T b[r]`.
+    outer = outer_body(rows: usize, ka: usize, kb: usize, a: *const T, b: *const T, c: *mut T)
 }
 
 /// GFLOP/s of a large single-precision product on all threads of the pool, run for about `seconds`: what a step can
@@ -196,7 +286,6 @@ pub fn sgemm_peak(pool: &super::pool::Pool, isa: Isa, seconds: f64) -> f64 {
                 unsafe {
                     matmul(
                         isa,
-                        isa.panel(),
                         SIZE,
                         SIZE,
                         SIZE,
@@ -247,7 +336,6 @@ mod tests {
                         unsafe {
                             matmul(
                                 isa,
-                                isa.panel(),
                                 m,
                                 k,
                                 n,
@@ -277,18 +365,7 @@ mod tests {
                 let (a, b, c0) = (numbers(m * k, 4), numbers(m * n, 5), numbers(k * n, 6));
                 let mut c = c0.clone();
                 // SAFETY: as above.
-                unsafe {
-                    outer(
-                        isa,
-                        isa.panel(),
-                        m,
-                        k,
-                        n,
-                        a.as_ptr(),
-                        b.as_ptr(),
-                        c.as_mut_ptr(),
-                    )
-                };
+                unsafe { outer(isa, m, k, n, a.as_ptr(), b.as_ptr(), c.as_mut_ptr()) };
                 for i in 0..k {
                     for j in 0..n {
                         let exact = c0[i * n + j]

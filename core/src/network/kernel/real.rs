@@ -21,6 +21,10 @@ pub trait Real:
     + Neg<Output = Self>
     + AddAssign
 {
+    /// Register of the AVX2 kernels.
+    type Avx2: super::vector::Vector<Self>;
+    /// Register of the AVX-512 kernels.
+    type Avx512: super::vector::Vector<Self>;
     /// Zero.
     const ZERO: Self;
     /// One.
@@ -59,6 +63,14 @@ pub trait Real:
 }
 
 impl Real for f64 {
+    #[cfg(target_arch = "x86_64")]
+    type Avx2 = std::arch::x86_64::__m256d;
+    #[cfg(target_arch = "x86_64")]
+    type Avx512 = std::arch::x86_64::__m512d;
+    #[cfg(not(target_arch = "x86_64"))]
+    type Avx2 = super::vector::Plain<f64, 1>;
+    #[cfg(not(target_arch = "x86_64"))]
+    type Avx512 = super::vector::Plain<f64, 1>;
     const ZERO: f64 = 0.0;
     const ONE: f64 = 1.0;
     #[inline(always)]
@@ -136,6 +148,14 @@ impl Real for f64 {
 }
 
 impl Real for f32 {
+    #[cfg(target_arch = "x86_64")]
+    type Avx2 = std::arch::x86_64::__m256;
+    #[cfg(target_arch = "x86_64")]
+    type Avx512 = std::arch::x86_64::__m512;
+    #[cfg(not(target_arch = "x86_64"))]
+    type Avx2 = super::vector::Plain<f32, 1>;
+    #[cfg(not(target_arch = "x86_64"))]
+    type Avx512 = super::vector::Plain<f32, 1>;
     const ZERO: f32 = 0.0;
     const ONE: f32 = 1.0;
     #[inline(always)]
