@@ -12,7 +12,7 @@ mod dense;
 mod diagonal;
 mod isotropic;
 
-use super::Energy;
+use super::{Energy, Velocity};
 use crate::process::Process;
 use crate::rng::{Purpose, Stream};
 use crate::system::log_sum::{log_softmax_sum, log_sum_exp};
@@ -232,19 +232,6 @@ impl ExactPath {
         self.end.as_ref()
     }
 
-    /// E[dX_t/dt | Y_t = y] with X_t = alpha X_0 + beta X_1. The velocity that transports p_t (probability flow) is this minus
-    /// gamma gamma' score.
-    pub fn velocity(&self, times: &[f64], points: &[f64], out: &mut [f64]) {
-        self.run(
-            times,
-            points,
-            Outputs {
-                velocity: Some(out),
-                ..Outputs::default()
-            },
-        );
-    }
-
     /// Probability of every component of X_0 given Y_t = y: `out` has one row of start components per point.
     pub fn start_responsibilities(&self, time: f64, points: &[f64], out: &mut [f64]) {
         let slice = self.slice(time);
@@ -394,6 +381,23 @@ impl ExactPath {
     }
 }
 
+impl Velocity for ExactPath {
+    fn dim(&self) -> usize {
+        self.start.dim()
+    }
+
+    fn velocity(&self, times: &[f64], points: &[f64], out: &mut [f64]) {
+        self.run(
+            times,
+            points,
+            Outputs {
+                velocity: Some(out),
+                ..Outputs::default()
+            },
+        );
+    }
+}
+
 impl Energy for ExactPath {
     fn dim(&self) -> usize {
         self.start.dim()
@@ -457,7 +461,7 @@ impl Energy for ExactPath {
     fn log_density_grid(&self, times: &[f64], points: &[f64], out: &mut [f64]) {
         /// Numbers that the slices of one block of times may hold together (64 MB).
         const BUDGET: usize = 1 << 23;
-        let (dim, width) = (self.dim(), times.len());
+        let (dim, width) = (self.start.dim(), times.len());
         let rows = points.len() / dim;
         let block = (BUDGET / self.family.slice_len()).max(1);
         let chunk = rows

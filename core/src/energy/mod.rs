@@ -8,6 +8,7 @@ mod known;
 mod learned;
 mod schedule;
 mod spec;
+mod velocity;
 
 pub use builder::{Builder, EnergyNodes, Group, Points, TimeMode, Wiring};
 pub use column::{Column, Coordinate, frequency};
@@ -15,6 +16,7 @@ pub use known::KnownMarginals;
 pub use learned::LearnedEnergy;
 pub use schedule::Schedule;
 pub use spec::{Form, ModelSpec, NetworkSpec};
+pub use velocity::Velocity;
 
 /// A time-dependent energy, evaluated in batches.
 ///
