@@ -119,7 +119,8 @@ fn core_exit_code(error: &CoreError) -> u8 {
         CoreError::Write(_) => EXIT_FAILED,
         CoreError::NonFinite { .. }
         | CoreError::ModelNotFinite { .. }
-        | CoreError::Diverged { .. } => EXIT_NUMERICAL,
+        | CoreError::Diverged { .. }
+        | CoreError::PoorOverlap { .. } => EXIT_NUMERICAL,
         _ => EXIT_USAGE,
     }
 }

@@ -152,6 +152,22 @@ pub enum Error {
         /// Number of the particle.
         particle: u64,
     },
+    /// Neighbouring levels of a path have too little in common.
+    #[error(
+        "the overlap {} is {found:.2e} (conditional effective sample size, a share of the particles), expected at least {least}: \
+         take more levels there, let them be chosen (adaptive levels), or bring the densities nearer to each other",
+        from.map_or(format!("of the start and the level at time {to}"), |from| format!("of the levels at times {from} and {to}"))
+    )]
+    PoorOverlap {
+        /// Time of the level before; `None` for the start.
+        from: Option<f64>,
+        /// Time of the level that was not reached.
+        to: f64,
+        /// The overlap.
+        found: f64,
+        /// The least that is allowed.
+        least: f64,
+    },
 }
 
 #[cfg(test)]

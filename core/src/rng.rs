@@ -38,6 +38,16 @@ pub enum Purpose {
     Probe = 12,
     /// Drawing in tests and self-tests.
     Test = 13,
+    /// Proposals and momenta of Markov chain Monte Carlo.
+    Move = 14,
+    /// Acceptance of those proposals.
+    Accept = 15,
+    /// Which particles are kept by resampling.
+    Resample = 16,
+    /// Swaps of replica exchange.
+    Swap = 17,
+    /// Directions of sliced distances.
+    Slice = 18,
 }
 
 /// One step of the splitmix64 sequence (Steele, Lea, Flood 2014): a bijection of 64-bit words with full avalanche.

@@ -3,6 +3,7 @@
 pub mod exact;
 
 mod builder;
+mod closure;
 mod column;
 mod known;
 mod learned;
@@ -11,6 +12,7 @@ mod spec;
 mod velocity;
 
 pub use builder::{Builder, EnergyNodes, Group, Points, TimeMode, Wiring};
+pub use closure::Closure;
 pub use column::{Column, Coordinate, frequency};
 pub use known::KnownMarginals;
 pub use learned::LearnedEnergy;

@@ -91,4 +91,12 @@ messages! {
         particle: 9,
     } => "particle 9 of the ddim sampler is not finite after its step from time 0.5: take more steps, or train the model \
           longer";
+    poor_overlap, Error::PoorOverlap { .. }, Error::PoorOverlap {
+        from: Some(0.5),
+        to: 0.4,
+        found: 0.0012,
+        least: 0.05,
+    } => "the overlap of the levels at times 0.5 and 0.4 is 1.20e-3 (conditional effective sample size, a share of the \
+          particles), expected at least 0.05: take more levels there, let them be chosen (adaptive levels), or bring the \
+          densities nearer to each other";
 }

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Step, Transition};
+use super::diffusion::{Step, Transition};
 use crate::process::Process;
 use crate::{Error, Result};
 

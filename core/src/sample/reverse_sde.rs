@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Step, Transition};
+use super::diffusion::{Step, Transition};
 use crate::process::Process;
 
 /// How one step of the equation is made.

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::super::Integrator;
 use super::*;
 use crate::energy::exact::ExactPath;
 use crate::energy::{LearnedEnergy, NetworkSpec};

@@ -1,0 +1,342 @@
+//! Markov chain Monte Carlo at one time of an energy: a kernel's step moves a batch of chains that share the target.
+//!
+//! Every kernel is a file with its settings and one function, [`Kernel::step`], pure in (draws, target, step size, state). It
+//! evaluates the energy once per step ([`Hmc`]: once per leapfrog step): what it needs at the present points is kept in the
+//! [`State`]. Step sizes are numbers from outside, tuned elsewhere ([`StepSize`](super::StepSize)).
+
+mod baoab;
+mod hmc;
+mod mala;
+mod random_walk;
+#[cfg(test)]
+mod tests;
+mod unadjusted;
+
+pub use baoab::Baoab;
+pub use hmc::Hmc;
+pub use mala::Mala;
+pub use random_walk::RandomWalk;
+pub use unadjusted::Unadjusted;
+
+use serde::{Deserialize, Serialize};
+
+use crate::energy::Energy;
+use crate::rng::{Purpose, Stream, fill_normal_rows};
+use crate::{Error, Result};
+
+/// An energy held at one time: the density `exp(-U(t, y))` of a chain.
+#[derive(Clone, Copy)]
+pub struct Target<'a> {
+    /// The energy.
+    pub energy: &'a dyn Energy,
+    /// The time.
+    pub time: f64,
+}
+
+/// Where a batch of chains stands: the points, and energy and score there.
+#[derive(Debug, Clone, PartialEq)]
+pub struct State {
+    dim: usize,
+    /// Points, row after row.
+    pub points: Vec<f64>,
+    /// U at the points.
+    pub energy: Vec<f64>,
+    /// -grad U at the points; empty for kernels that do not use it.
+    pub score: Vec<f64>,
+    /// Momenta of kernels that carry them from step to step; empty otherwise.
+    pub momentum: Vec<f64>,
+}
+
+impl State {
+    /// Evaluates the target at the points. A start of infinite or undefined energy is refused.
+    pub fn new(target: Target<'_>, points: Vec<f64>, kernel: &Kernel) -> Result<State> {
+        let dim = target.energy.dim();
+        if points.is_empty() || !points.len().is_multiple_of(dim) {
+            return Err(Error::Shape {
+                what: "the chains' first points".into(),
+                found: format!("{} numbers", points.len()),
+                expected: format!("rows of {dim} numbers, the dimension of the energy"),
+            });
+        }
+        let rows = points.len() / dim;
+        let mut state = State {
+            dim,
+            energy: vec![0.0; rows],
+            score: vec![0.0; if kernel.uses_score() { points.len() } else { 0 }],
+            momentum: Vec::new(),
+            points,
+        };
+        state.evaluate(target);
+        match state.energy.iter().position(|u| !u.is_finite()) {
+            Some(row) => Err(Error::Value {
+                name: "start of a chain",
+                found: format!("energy {} at point {row}", state.energy[row]),
+                expected: "points where the target has a density; start elsewhere".into(),
+            }),
+            None => Ok(state),
+        }
+    }
+
+    /// Evaluates another target (the same energy at another time, say) at the same points.
+    pub fn evaluate(&mut self, target: Target<'_>) {
+        let Target { energy, time } = target;
+        if self.score.is_empty() {
+            energy.energy(&[time], &self.points, &mut self.energy);
+        } else {
+            energy.energy_and_score(&[time], &self.points, &mut self.energy, &mut self.score);
+        }
+    }
+
+    /// Dimension of a point.
+    pub fn dim(&self) -> usize {
+        self.dim
+    }
+
+    /// Number of chains.
+    pub fn rows(&self) -> usize {
+        self.energy.len()
+    }
+
+    /// Row `i` becomes what row `ancestors[i]` was. `spare` is room for a copy.
+    pub(super) fn gather(&mut self, ancestors: &[u32], spare: &mut Vec<f64>) {
+        let dim = self.dim;
+        for (values, width) in [
+            (&mut self.points, dim),
+            (&mut self.energy, 1),
+            (&mut self.score, dim),
+            (&mut self.momentum, dim),
+        ] {
+            if values.is_empty() {
+                continue;
+            }
+            gather_rows(values, width, ancestors, spare);
+        }
+    }
+}
+
+/// Row `i` of `values` becomes what row `ancestors[i]` was.
+pub(super) fn gather_rows(
+    values: &mut Vec<f64>,
+    width: usize,
+    ancestors: &[u32],
+    spare: &mut Vec<f64>,
+) {
+    spare.clear();
+    for &a in ancestors {
+        spare.extend_from_slice(&values[a as usize * width..][..width]);
+    }
+    std::mem::swap(values, spare);
+}
+
+/// Which random numbers a step uses: chain `i` has the stream of (seed, step, first + i).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Draws {
+    /// Seed of the run.
+    pub seed: u64,
+    /// Number of the step, never used twice in a run.
+    pub step: u64,
+    /// Number of the first chain of the batch.
+    pub first: u64,
+}
+
+impl Draws {
+    /// Standard normals, a row of `dim` per chain.
+    fn normals(&self, dim: usize, out: &mut [f32]) {
+        fill_normal_rows(self.seed, Purpose::Move, self.step, self.first, dim, out);
+    }
+
+    /// Whether a proposal of this log acceptance ratio is taken; its probability is `min(1, exp(log_ratio))`.
+    fn accepts(&self, row: usize, log_ratio: f64) -> bool {
+        let uniform = || {
+            Stream::new(
+                self.seed,
+                Purpose::Accept,
+                self.step,
+                self.first + row as u64,
+            )
+            .uniform()
+        };
+        log_ratio >= 0.0 || log_ratio > uniform().ln()
+    }
+}
+
+/// What happened in a step.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct StepInfo {
+    /// Mean over the chains of the acceptance probability; 1 for kernels that always accept.
+    pub acceptance: f64,
+    /// Chains whose proposal had no finite energy, or (HMC) an energy error beyond 1000 kT.
+    pub divergences: usize,
+}
+
+/// Room a step works in; holds nothing from one step to the next.
+#[derive(Debug, Clone, Default)]
+pub struct Scratch {
+    points: Vec<f64>,
+    energy: Vec<f64>,
+    score: Vec<f64>,
+    momentum: Vec<f64>,
+    noise: Vec<f32>,
+}
+
+impl Scratch {
+    fn fit(&mut self, state: &State) {
+        let (all, rows) = (state.points.len(), state.rows());
+        self.points.resize(all, 0.0);
+        self.energy.resize(rows, 0.0);
+        self.score.resize(all, 0.0);
+        self.noise.resize(all, 0.0);
+    }
+
+    fn evaluate(&mut self, target: Target<'_>) {
+        let Target { energy, time } = target;
+        energy.energy_and_score(&[time], &self.points, &mut self.energy, &mut self.score);
+    }
+}
+
+/// A kernel and its settings, as written in files: `{"kind": "mala"}`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Kernel {
+    /// Random walk Metropolis.
+    RandomWalk(RandomWalk),
+    /// Metropolis-adjusted Langevin.
+    Mala(Mala),
+    /// Hamiltonian Monte Carlo.
+    Hmc(Hmc),
+    /// Underdamped Langevin dynamics, BAOAB splitting.
+    Baoab(Baoab),
+    /// Overdamped Langevin dynamics without adjustment.
+    Unadjusted(Unadjusted),
+}
+
+impl Default for Kernel {
+    fn default() -> Self {
+        Kernel::Mala(Mala {})
+    }
+}
+
+impl Kernel {
+    /// The names of all kernels, as [`Kernel::by_name`] takes them.
+    pub const NAMES: [&'static str; 5] = ["random-walk", "mala", "hmc", "baoab", "unadjusted"];
+
+    /// The kernel of that name with its default settings.
+    pub fn by_name(name: &str) -> Result<Kernel> {
+        match name {
+            "random-walk" => Ok(Kernel::RandomWalk(RandomWalk {})),
+            "mala" => Ok(Kernel::Mala(Mala {})),
+            "hmc" => Ok(Kernel::Hmc(Hmc::default())),
+            "baoab" => Ok(Kernel::Baoab(Baoab::default())),
+            "unadjusted" => Ok(Kernel::Unadjusted(Unadjusted {})),
+            _ => Err(Error::Value {
+                name: "kernel",
+                found: format!("'{name}'"),
+                expected: format!("one of {}", Self::NAMES.join(", ")),
+            }),
+        }
+    }
+
+    /// Name in configuration, reports and errors.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Kernel::RandomWalk(_) => "random-walk",
+            Kernel::Mala(_) => "mala",
+            Kernel::Hmc(_) => "hmc",
+            Kernel::Baoab(_) => "baoab",
+            Kernel::Unadjusted(_) => "unadjusted",
+        }
+    }
+
+    /// Checks the settings.
+    pub fn validate(&self) -> Result<()> {
+        match self {
+            Kernel::Hmc(kernel) => kernel.validate(),
+            Kernel::Baoab(kernel) => kernel.validate(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the kernel needs the score at the present point.
+    pub fn uses_score(&self) -> bool {
+        !matches!(self, Kernel::RandomWalk(_))
+    }
+
+    /// The mean acceptance to tune the step size to: about the best for many dimensions (Roberts and Rosenthal 2001; for HMC
+    /// Beskos et al. 2013), and 75 % for MALA as in the paper. `None` for kernels without an acceptance test.
+    pub fn target_acceptance(&self) -> Option<f64> {
+        match self {
+            Kernel::RandomWalk(_) => Some(0.3),
+            Kernel::Mala(_) | Kernel::Hmc(_) => Some(0.75),
+            Kernel::Baoab(_) | Kernel::Unadjusted(_) => None,
+        }
+    }
+
+    /// What a kernel needs before its first step: BAOAB draws momenta.
+    pub fn prepare(&self, draws: Draws, state: &mut State) {
+        if let Kernel::Baoab(kernel) = self {
+            kernel.prepare(draws, state);
+        }
+    }
+
+    /// One step of every chain of `state` towards `target`, whose energy and score at the points the state holds.
+    pub fn step(
+        &self,
+        draws: Draws,
+        target: Target<'_>,
+        step: f64,
+        state: &mut State,
+        scratch: &mut Scratch,
+    ) -> StepInfo {
+        scratch.fit(state);
+        match self {
+            Kernel::RandomWalk(_) => random_walk::step(draws, target, step, state, scratch),
+            Kernel::Mala(_) => mala::step(draws, target, step, state, scratch),
+            Kernel::Hmc(kernel) => hmc::step(kernel, draws, target, step, state, scratch),
+            Kernel::Baoab(kernel) => baoab::step(kernel, draws, target, step, state, scratch),
+            Kernel::Unadjusted(_) => unadjusted::step(draws, target, step, state, scratch),
+        }
+    }
+}
+
+/// Takes or leaves the proposals in `scratch`, row by row, by their log acceptance ratios. A ratio that is not a number, or a
+/// row that `diverged` says is lost, is a divergence and is left.
+fn metropolis(
+    draws: Draws,
+    state: &mut State,
+    scratch: &Scratch,
+    log_ratio: impl Fn(usize, &State) -> f64,
+    diverged: impl Fn(usize, &State) -> bool,
+) -> StepInfo {
+    let dim = state.dim;
+    let mut info = StepInfo::default();
+    for row in 0..state.rows() {
+        let ratio = log_ratio(row, state);
+        if ratio.is_nan() || diverged(row, state) {
+            info.divergences += 1;
+            continue;
+        }
+        info.acceptance += ratio.min(0.0).exp();
+        if draws.accepts(row, ratio) {
+            let at = row * dim..(row + 1) * dim;
+            state.points[at.clone()].copy_from_slice(&scratch.points[at.clone()]);
+            state.energy[row] = scratch.energy[row];
+            if !state.score.is_empty() {
+                state.score[at.clone()].copy_from_slice(&scratch.score[at]);
+            }
+        }
+    }
+    info.acceptance /= state.rows() as f64;
+    info
+}
+
+/// Error of a kernel's number that must be positive and finite.
+fn positive(name: &'static str, value: f64) -> Result<()> {
+    if value.is_finite() && value > 0.0 {
+        return Ok(());
+    }
+    Err(Error::Value {
+        name,
+        found: value.to_string(),
+        expected: "a positive finite number".into(),
+    })
+}
