@@ -13,6 +13,8 @@ pub const EXIT_FAILED: u8 = 1;
 pub const EXIT_USAGE: u8 = 2;
 /// The numbers went wrong: not finite, not converged.
 pub const EXIT_NUMERICAL: u8 = 3;
+/// The work is done and its outcome positive, with warnings (a diagnosis).
+pub const EXIT_WARNED: u8 = 4;
 /// Stopped by the user, as shells count it (128 + SIGINT).
 pub const EXIT_INTERRUPTED: u8 = 130;
 
@@ -82,6 +84,9 @@ pub enum Error {
     /// A check did not pass.
     #[error("{0}")]
     Failed(String),
+    /// A check passed with a warning.
+    #[error("{0}")]
+    Warned(String),
     /// The user stopped the run.
     #[error("interrupted; {0}")]
     Interrupted(String),
@@ -97,6 +102,14 @@ impl Error {
         }
     }
 
+    /// The word before the message.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Warned(_) => "warning",
+            _ => "error",
+        }
+    }
+
     /// The process's exit code.
     pub fn exit_code(&self) -> u8 {
         match self {
@@ -107,6 +120,7 @@ impl Error {
             | Self::Busy { .. } => EXIT_USAGE,
             Self::Diverged { .. } => EXIT_NUMERICAL,
             Self::Write { .. } | Self::Failed(_) => EXIT_FAILED,
+            Self::Warned(_) => EXIT_WARNED,
             Self::Content { source, .. } | Self::Core(source) => core_exit_code(source),
             Self::Interrupted(_) => EXIT_INTERRUPTED,
         }
@@ -249,6 +263,11 @@ mod tests {
                 Error::Failed("3 checks failed".into()),
                 EXIT_FAILED,
                 "3 checks",
+            ),
+            (
+                Error::Warned("1 of 6 checks gave a warning".into()),
+                EXIT_WARNED,
+                "1 of 6",
             ),
             (
                 Error::Interrupted("resume with --resume".into()),

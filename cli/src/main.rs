@@ -4,10 +4,12 @@ mod coordinates;
 mod data;
 mod demo;
 mod density;
+mod diagnose;
 mod error;
 mod evaluate;
 mod files;
 mod inspect;
+mod judging;
 mod machine;
 mod named;
 mod print;
@@ -29,10 +31,12 @@ Start here:
   diffclf demo                                            what it is about, in two minutes
   diffclf train samples.npy -o runs/mine                  learn from your own samples
   diffclf density runs/mine/model.safetensors points.npy -o log_density.npy
+  diffclf diagnose runs/mine samples.npy                  is it any good?
   diffclf sample runs/mine/model.safetensors -n 10000 -o new.npy
 
 Each command explains itself: diffclf train --help
-Exit codes: 0 success, 1 failed run or check, 2 wrong usage or input, 3 numerical failure, 130 interrupted.";
+Exit codes: 0 success, 1 failed run or check, 2 wrong usage or input, 3 numerical failure, 4 passed with warnings
+(diagnose), 130 interrupted.";
 
 /// Learn energies (log-densities, mode weights included) from samples.
 #[derive(Debug, Parser)]
@@ -47,6 +51,7 @@ enum Command {
     Demo(demo::Args),
     Train(Box<train::Args>),
     Evaluate(evaluate::Args),
+    Diagnose(diagnose::Args),
     Density(density::Args),
     Sample(sample::Args),
     Inspect(inspect::Args),
@@ -58,6 +63,7 @@ fn main() -> ExitCode {
         Command::Demo(args) => demo::run(args),
         Command::Train(args) => train::run(*args),
         Command::Evaluate(args) => evaluate::run(args),
+        Command::Diagnose(args) => diagnose::run(args),
         Command::Density(args) => density::run(args),
         Command::Sample(args) => sample::run(args),
         Command::Inspect(args) => inspect::run(args),
@@ -66,7 +72,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            print::note(&format!("error: {error}"));
+            print::note(&format!("{}: {error}", error.kind()));
             ExitCode::from(error.exit_code())
         }
     }

@@ -9,9 +9,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 const CONFIG: &str = "config.toml";
-const LOG: &str = "log.jsonl";
+/// Name of the log in a run folder.
+pub const LOG: &str = "log.jsonl";
 const CHECKPOINT: &str = "checkpoint.safetensors";
-const MODEL: &str = "model.safetensors";
+/// Name of the model in a run folder.
+pub const MODEL: &str = "model.safetensors";
 
 /// A folder held by this process.
 pub struct RunFolder {

@@ -221,7 +221,7 @@ fn checkpoint_pause(seconds: f64) -> Result<Duration> {
 }
 
 /// The two endpoints of an interpolant must not be shuffled alike.
-fn endpoint_seed(seed: u64, endpoint: usize) -> u64 {
+pub fn endpoint_seed(seed: u64, endpoint: usize) -> u64 {
     seed ^ (endpoint as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 

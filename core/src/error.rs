@@ -130,8 +130,8 @@ pub enum Error {
     },
     /// A model gives something that is not a number.
     #[error(
-        "the model's {what} is not finite at time {time} on exact samples of the system; check that the system is the one it was \
-         trained on, or train again with a lower learning rate"
+        "the model's {what} is not finite at time {time}; check that the data or the system are those it was trained on, or train \
+         again with a lower learning rate"
     )]
     ModelNotFinite {
         /// Which of its outputs.

@@ -48,6 +48,8 @@ pub enum Purpose {
     Swap = 17,
     /// Directions of sliced distances.
     Slice = 18,
+    /// Noised rows and draws of a diagnosis.
+    Diagnose = 30,
 }
 
 /// One step of the splitmix64 sequence (Steele, Lea, Flood 2014): a bijection of 64-bit words with full avalanche.

@@ -83,8 +83,8 @@ messages! {
     model_not_finite, Error::ModelNotFinite { .. }, Error::ModelNotFinite {
         what: "score",
         time: 0.25,
-    } => "the model's score is not finite at time 0.25 on exact samples of the system; check that the system is the one it \
-          was trained on, or train again with a lower learning rate";
+    } => "the model's score is not finite at time 0.25; check that the data or the system are those it was trained on, or train \
+          again with a lower learning rate";
     diverged, Error::Diverged { .. }, Error::Diverged {
         sampler: "ddim",
         time: 0.5,

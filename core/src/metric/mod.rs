@@ -4,6 +4,7 @@
 //! level and on average.
 
 mod classification;
+pub mod diagnose;
 mod ess;
 mod evaluate;
 mod fisher;

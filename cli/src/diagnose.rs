@@ -1,0 +1,247 @@
+//! `diffclf diagnose`: is the model any good? A verdict without ground truth, in plain words with the figures behind it.
+
+use crate::error::{Error, Result};
+use crate::files::{read_model, refuse_overwrite, write_atomic};
+use crate::judging::{Judging, model_path};
+use crate::machine::Machine;
+use crate::print::{print, table_text};
+use crate::progress::Progress;
+use crate::report::page::Table;
+use diffclf::metric::Estimate;
+use diffclf::metric::diagnose::{Check, Diagnosis, DiagnosisSettings, ModeAudit, Verdict};
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  diffclf diagnose runs/mine samples.npy
+  diffclf diagnose model.safetensors new-samples.npy --json verdict.json
+  diffclf diagnose runs/mog40                   a built-in system needs no file: rows are drawn afresh
+
+Give rows that were not trained on if you have them. If you give the very file of the training, the rows held out
+there are found and used. Each check ends in pass, warn or fail, with what it means and what to do.
+
+Exit codes: 0 all checks passed, 4 passed with warnings, 1 a check failed, 2 wrong usage or input.";
+
+/// Width of the text.
+const WIDTH: usize = 100;
+/// Basins shown.
+const FEW_BASINS: usize = 12;
+
+/// Judge a model by data, without knowing the truth.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Model file, or the run folder that holds it
+    #[arg(value_name = "MODEL")]
+    model: PathBuf,
+    /// Rows to judge it by: a .npy file [default: fresh rows of the system it was trained on]
+    #[arg(value_name = "DATA.npy")]
+    data: Option<PathBuf>,
+    /// Rows of the second endpoint, for an interpolant
+    #[arg(long, value_name = "DATA1.npy")]
+    end: Option<PathBuf>,
+    /// Points of the larger checks: more find smaller flaws
+    #[arg(long, value_name = "N", default_value_t = 4096)]
+    points: usize,
+    /// Samples to generate and compare with the data, 0 for none
+    #[arg(long, value_name = "N", default_value_t = 2048)]
+    generate: usize,
+    /// Seed
+    #[arg(long, value_name = "SEED", default_value_t = 0)]
+    seed: u64,
+    /// Write everything as JSON too
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Replace an existing JSON file
+    #[arg(long)]
+    force: bool,
+    /// No progress on the terminal
+    #[arg(long)]
+    quiet: bool,
+    #[command(flatten)]
+    machine: Machine,
+}
+
+/// Runs the command.
+pub fn run(args: Args) -> Result<()> {
+    if let Some(path) = &args.json {
+        refuse_overwrite(path, args.force)?;
+    }
+    let path = model_path(&args.model);
+    let model = read_model(&path)?;
+    let content = &model.content;
+    let energy = model.energy(args.machine.pool()?, args.machine.isa()?)?;
+    let mut judging = Judging::gather(content, [args.data.as_deref(), args.end.as_deref()], &path)?;
+    let settings = settings(args.points, args.seed);
+    let parts = Diagnosis::PARTS as u64 + 1;
+    let mut progress = Progress::new("diagnose", parts, 0, args.quiet);
+    judging.generate(content, &energy, args.generate, args.seed, &mut |_| {
+        progress.set(0, || "samples".into());
+    })?;
+    let diagnosis = judging.diagnosis(content, &energy, settings, &mut |done| {
+        progress.set(1 + done as u64, || "checks".into());
+    })?;
+    progress.finish("done");
+
+    let mut text = format!("{} judged by {}\n\n", path.display(), judging.origin);
+    if judging.only_trained {
+        text += &wrapped(
+            "note: there are no other rows than those it was trained on, and they are kind to every model; hold some out when \
+             training (--held-out), or give a file of others.",
+            "",
+        );
+        text += "\n";
+    }
+    for check in &diagnosis.checks {
+        text += &check_text(check);
+    }
+    if diagnosis.modes.basins.len() > 1 {
+        text += &format!("{}\n", table_text(&basins(&diagnosis.modes)));
+    }
+    text += &format!("verdict: {}\n", verdict_text(&diagnosis));
+    print(&text)?;
+    if let Some(path) = &args.json {
+        let document = serde_json::json!({
+            "model": path_text(&args.model),
+            "judged_by": judging.origin,
+            "only_trained_rows": judging.only_trained,
+            "settings": settings,
+            "generated": args.generate,
+            "diagnosis": diagnosis,
+        });
+        write_atomic(path, |writer| Ok(writeln!(writer, "{document:#}")?))?;
+    }
+    match diagnosis.verdict {
+        Verdict::Fail => Err(Error::Failed(format!(
+            "the model failed {} of {} checks",
+            count(&diagnosis, Verdict::Fail),
+            diagnosis.checks.len()
+        ))),
+        Verdict::Warn => Err(Error::Warned(format!(
+            "{} of {} checks gave a warning",
+            count(&diagnosis, Verdict::Warn),
+            diagnosis.checks.len()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn path_text(path: &std::path::Path) -> String {
+    path.display().to_string()
+}
+
+/// How much is computed, for so many points of the larger checks.
+pub fn settings(points: usize, seed: u64) -> DiagnosisSettings {
+    DiagnosisSettings {
+        classified: points,
+        path_points: (points / 16).max(20),
+        basin_points: points,
+        compared: (points * 3 / 16).max(20),
+        seed,
+    }
+}
+
+fn count(diagnosis: &Diagnosis, verdict: Verdict) -> usize {
+    let same = diagnosis
+        .checks
+        .iter()
+        .filter(|check| check.verdict == verdict);
+    same.count()
+}
+
+/// `warn (5 pass, 1 warn)`.
+pub fn verdict_text(diagnosis: &Diagnosis) -> String {
+    let kinds = [
+        Verdict::Pass,
+        Verdict::Warn,
+        Verdict::Fail,
+        Verdict::Skipped,
+    ];
+    let counts: Vec<String> = kinds
+        .iter()
+        .map(|kind| (count(diagnosis, *kind), kind.name()))
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, name)| format!("{count} {name}"))
+        .collect();
+    format!("{} ({})", diagnosis.verdict.name(), counts.join(", "))
+}
+
+fn check_text(check: &Check) -> String {
+    let mark = check.verdict.name().to_uppercase();
+    let indent = "          ";
+    format!(
+        "  {mark:<8}{}\n{}{}{}\n",
+        check.name,
+        wrapped(&check.finding, indent),
+        wrapped(&format!("=> {}", check.meaning), indent),
+        wrapped(&format!("({})", check.limits), indent),
+    )
+}
+
+/// Text in lines of limited width.
+fn wrapped(text: &str, indent: &str) -> String {
+    let mut lines = String::new();
+    let mut line = String::new();
+    for word in text.split_whitespace() {
+        let length = indent.len() + line.chars().count() + 1 + word.chars().count();
+        if !line.is_empty() && length > WIDTH {
+            lines += &format!("{indent}{line}\n");
+            line.clear();
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line += word;
+    }
+    lines + &format!("{indent}{line}\n")
+}
+
+/// The basins, side by side in data, density and samples.
+pub fn basins(modes: &ModeAudit) -> Table {
+    let percent = |share: Option<Estimate>| {
+        share.map_or("-".into(), |s| {
+            format!("{:.1} ± {:.1} %", 100.0 * s.mean, 100.0 * s.error)
+        })
+    };
+    let rows = modes.basins.iter().take(FEW_BASINS).enumerate();
+    let hidden = modes.basins.len().saturating_sub(FEW_BASINS);
+    let more = if hidden > 0 {
+        format!("; {hidden} smaller ones are not shown")
+    } else {
+        String::new()
+    };
+    Table {
+        caption: format!("Basins, and the probability each holds{more}"),
+        header: ["basin", "data", "density", "generated"]
+            .map(String::from)
+            .to_vec(),
+        rows: rows
+            .map(|(k, basin)| {
+                vec![
+                    (k + 1).to_string(),
+                    percent(Some(basin.data)),
+                    percent(basin.density),
+                    percent(basin.generated),
+                ]
+            })
+            .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::wrapped;
+
+    #[test]
+    fn long_text_is_broken_between_words() {
+        let text = "word ".repeat(60);
+        let lines = wrapped(&text, "    ");
+        assert!(lines.lines().count() > 2);
+        assert!(
+            lines
+                .lines()
+                .all(|line| line.len() <= 100 && line.starts_with("    word"))
+        );
+        assert_eq!(wrapped("", "  "), "  \n");
+    }
+}

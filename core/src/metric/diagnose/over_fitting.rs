@@ -1,0 +1,153 @@
+//! Over-fitting: rows that were trained on must not be more likely than rows that were not.
+//!
+//! At the small noise levels a model can memorise its rows. The gap is the mean log-density of noised training rows minus
+//! that of noised other rows, in nats, with the error of a difference of means; it is 0 for every model that has not
+//! seen the difference, right or wrong.
+
+use serde::{Deserialize, Serialize};
+
+use super::noised::{Data, Noised};
+use super::{Check, SIGNIFICANT, Subject, Verdict, check_finite};
+use crate::Result;
+use crate::metric::Estimate;
+
+/// Levels looked at.
+const LEVELS: usize = 6;
+
+/// Losses during the last stage of training, as its log tells them.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct History {
+    /// Step of the smallest held-out loss.
+    pub best_step: u64,
+    /// That loss.
+    pub best: f64,
+    /// Held-out loss at the end of the stage.
+    pub last: f64,
+    /// Spread of the held-out loss in the course of the stage: largest minus smallest.
+    pub range: f64,
+}
+
+/// Trained rows against others at one level.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Gap {
+    /// Time of the level.
+    pub time: f64,
+    /// Mean log-density of trained rows minus that of others.
+    pub gap: Estimate,
+}
+
+/// Figures of the check.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OverFitting {
+    /// Gaps from the smallest level upwards; empty where it is not known which rows were trained on.
+    pub gaps: Vec<Gap>,
+    /// The held-out loss during training.
+    pub history: Option<History>,
+}
+
+impl OverFitting {
+    /// Compares up to `count` rows of each kind.
+    pub fn of(subject: &Subject<'_>, count: usize, seed: u64) -> Result<Self> {
+        let history = subject.history;
+        let Some(trained) = subject.trained else {
+            return Ok(Self {
+                gaps: Vec::new(),
+                history,
+            });
+        };
+        let times = subject.grid.times();
+        let log_densities = |data: Data<'_>, time: f64, seed: u64| -> Result<Estimate> {
+            let count = count.min(data.len());
+            let points = Noised::new(data, subject.process, seed).points(time, count);
+            let mut out = vec![0.0; count];
+            subject.energy.log_density(&[time], &points, &mut out);
+            check_finite("log-density", time, &out)?;
+            Ok(Estimate::of(&out))
+        };
+        // Levels 0, 1, 2, 4, 8, ...: memory sits at small times.
+        let levels = std::iter::once(0).chain((0..).map(|k| 1 << k));
+        let gaps = levels
+            .take(LEVELS)
+            .filter(|level| *level < times.len())
+            .map(|level| {
+                let time = times[level];
+                let inside = log_densities(trained, time, seed ^ 1)?;
+                let outside = log_densities(subject.rows, time, seed)?;
+                Ok(Gap {
+                    time,
+                    gap: Estimate {
+                        mean: inside.mean - outside.mean,
+                        error: inside.error.hypot(outside.error),
+                    },
+                })
+            })
+            .collect::<Result<_>>()?;
+        Ok(Self { gaps, history })
+    }
+
+    /// The largest gap, in standard errors.
+    pub fn worst(&self) -> Option<&Gap> {
+        let sigmas = |gap: &&Gap| gap.gap.mean / gap.gap.error;
+        self.gaps
+            .iter()
+            .max_by(|a, b| sigmas(a).total_cmp(&sigmas(b)))
+    }
+
+    /// How much the held-out loss rose after its best, as a share of its whole fall.
+    fn rise(&self) -> Option<f64> {
+        let history = self.history?;
+        (history.range > 0.0).then(|| (history.last - history.best) / history.range)
+    }
+
+    /// The verdict.
+    pub fn check(&self) -> Check {
+        let name = "over-fitting".to_string();
+        let limits = "warn beyond 0.1 nats if more than four standard errors, or if the held-out loss rose again by a quarter of \
+                      its fall; fail beyond 1 nat"
+            .into();
+        let worst = self.worst();
+        let rise = self.rise();
+        let verdict = match worst.map(|gap| gap.gap) {
+            Some(gap) if gap.mean > SIGNIFICANT * gap.error && gap.mean > 1.0 => Verdict::Fail,
+            Some(gap) if gap.mean > SIGNIFICANT * gap.error && gap.mean > 0.1 => Verdict::Warn,
+            _ if rise.is_some_and(|rise| rise > 0.25) => Verdict::Warn,
+            None if rise.is_none() => Verdict::Skipped,
+            _ => Verdict::Pass,
+        };
+        let mut found = Vec::new();
+        if let Some(Gap { time, gap }) = worst {
+            found.push(format!(
+                "trained rows are more likely than others by {gap:.3} nats at time {time:.1e}"
+            ));
+        }
+        if let (Some(history), Some(_)) = (self.history, rise) {
+            found.push(format!(
+                "held-out loss {:.4} at the end, best {:.4} at step {}",
+                history.last, history.best, history.best_step
+            ));
+        }
+        if found.is_empty() {
+            found.push(
+                "no rows are known that were trained on, and no held-out loss was recorded".into(),
+            );
+        }
+        Check {
+            name,
+            verdict,
+            finding: found.join("; "),
+            meaning: match verdict {
+                Verdict::Skipped => "rows drawn afresh at every step cannot be learned by heart; for a file, give the one that was trained on, with rows held out.",
+                Verdict::Pass => "no sign that rows were learned by heart.",
+                Verdict::Warn => {
+                    "the model begins to know its rows by heart: stop earlier (--patience), take a smaller network, or more data."
+                }
+                Verdict::Fail => {
+                    "the model has learned its rows by heart, its density is one of spikes: more data, a smaller network, fewer steps, or a \
+                     larger --t-min."
+                }
+            }
+            .into(),
+            limits,
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! Right models pass every check, and each kind of wrong model fails the check that is there to find it.
+
+use super::*;
+use crate::energy::exact::ExactPath;
+use crate::process::{Linear, Spacing};
+use crate::system::{Covariance, GaussianMixture};
+
+fn modes(weights: [f64; 2]) -> GaussianMixture {
+    let covariance = Covariance::Diagonal(vec![0.05, 0.12, 0.2, 0.07]);
+    GaussianMixture::new(2, weights.to_vec(), vec![-1.0, 0.4, 1.3, -0.6], covariance).unwrap()
+}
+
+fn path(start: GaussianMixture) -> ExactPath {
+    ExactPath::new(Process::default(), start, None).unwrap()
+}
+
+fn grid(levels: usize) -> TimeGrid {
+    TimeGrid::new(levels, 1e-3, 0.999, Spacing::Power { rho: 3.0 }).unwrap()
+}
+
+fn data(rows: &[f64]) -> Data<'_> {
+    Data {
+        start: rows,
+        end: None,
+        dim: 2,
+    }
+}
+
+fn settings() -> DiagnosisSettings {
+    DiagnosisSettings {
+        classified: 2000,
+        path_points: 200,
+        basin_points: 1500,
+        compared: 300,
+        seed: 3,
+    }
+}
+
+/// An energy whose F is wrong by a slope in time.
+struct Tilted<'a>(&'a dyn Energy, f64);
+
+impl Energy for Tilted<'_> {
+    fn dim(&self) -> usize {
+        self.0.dim()
+    }
+    fn free_energy(&self, time: f64) -> f64 {
+        self.0.free_energy(time) + self.1 * time
+    }
+    fn energy(&self, times: &[f64], points: &[f64], out: &mut [f64]) {
+        self.0.energy(times, points, out);
+    }
+    fn score(&self, times: &[f64], points: &[f64], out: &mut [f64]) {
+        self.0.score(times, points, out);
+    }
+    fn time_score(&self, times: &[f64], points: &[f64], out: &mut [f64]) {
+        self.0.time_score(times, points, out);
+    }
+}
+
+/// The diagnosis of `energy` by fresh rows of a mixture with weights 0.7 and 0.3, and by generated samples of the same.
+fn diagnosis(energy: &dyn Energy, grid: &TimeGrid) -> Diagnosis {
+    let truth = path(modes([0.7, 0.3]));
+    let (rows, trained) = (
+        modes([0.7, 0.3]).sample(1500, 1).0,
+        modes([0.7, 0.3]).sample(1500, 2).0,
+    );
+    let generated = truth.sample(grid.t_min(), 1000, 9);
+    let subject = Subject {
+        energy,
+        process: truth.process(),
+        grid,
+        rows: data(&rows),
+        trained: Some(data(&trained)),
+        generated: Some(&generated),
+        history: None,
+    };
+    Diagnosis::run(&subject, settings(), &mut |_| ()).unwrap()
+}
+
+fn verdict(diagnosis: &Diagnosis, name: &str) -> Verdict {
+    let check = diagnosis
+        .checks
+        .iter()
+        .find(|check| check.name.contains(name));
+    check.unwrap().verdict
+}
+
+#[test]
+fn the_exact_density_passes_every_check() {
+    let found = diagnosis(&path(modes([0.7, 0.3])), &grid(48));
+    for check in &found.checks {
+        assert_eq!(check.verdict, Verdict::Pass, "{check:#?}");
+    }
+    assert_eq!(found.verdict, Verdict::Pass);
+    assert_eq!(found.modes.basins.len(), 2);
+    // The density of kernels around 1500 points in the plane is close to the truth: most draws count.
+    assert!(found.modes.ess > 0.7, "{}", found.modes.ess);
+    let share = found.modes.basins[0].density.unwrap();
+    assert!((share.mean - 0.7).abs() < 4.0 * share.error, "{share}");
+    let over = found.calibration.overconfidence;
+    assert!(over.mean.abs() < 4.0 * over.error, "{over}");
+    let text = serde_json::to_string(&found).unwrap();
+    assert_eq!(
+        serde_json::from_str::<Diagnosis>(&text).unwrap().checks,
+        found.checks
+    );
+}
+
+#[test]
+fn wrong_mode_weights_fail_the_audit_alone() {
+    let found = diagnosis(&path(modes([0.4, 0.6])), &grid(48));
+    assert_eq!(verdict(&found, "mode weights"), Verdict::Fail);
+    let distance = found.modes.density_distance.unwrap();
+    assert!(
+        (distance.mean - 0.3).abs() < 4.0 * distance.error,
+        "{distance}"
+    );
+    assert_eq!(verdict(&found, "generated"), Verdict::Pass);
+    assert_eq!(found.verdict, Verdict::Fail);
+    // A small error of the weights is a warning, a tiny one nothing.
+    let found = diagnosis(&path(modes([0.6, 0.4])), &grid(48));
+    assert_eq!(verdict(&found, "mode weights"), Verdict::Warn);
+    let found = diagnosis(&path(modes([0.69, 0.31])), &grid(48));
+    assert_eq!(verdict(&found, "mode weights"), Verdict::Pass);
+}
+
+#[test]
+fn a_wrong_normaliser_spoils_the_calibration() {
+    let truth = path(modes([0.7, 0.3]));
+    let found = diagnosis(&Tilted(&truth, 6.0), &grid(48));
+    assert_eq!(verdict(&found, "calibration"), Verdict::Fail);
+    // The shape at each level is right, and so are mode weights.
+    assert_eq!(verdict(&found, "mode weights"), Verdict::Pass);
+    // Every link is wrong by the slope times its step.
+    for link in &found.path.links {
+        let expected = -6.0 * (link.times[1] - link.times[0]);
+        let log = link.log_mean_weight;
+        assert!(
+            (log.mean - expected).abs() < 5.0 * log.error + 1e-9,
+            "{link:?}"
+        );
+    }
+}
+
+#[test]
+fn a_density_of_spikes_is_over_fitted() {
+    let trained = modes([0.7, 0.3]).sample(60, 2).0;
+    let rows = modes([0.7, 0.3]).sample(600, 1).0;
+    let weights = vec![1.0 / 60.0; 60];
+    let kernels = Covariance::Isotropic(vec![1e-3; 60]);
+    let spikes = path(GaussianMixture::new(2, weights, trained.clone(), kernels).unwrap());
+    let grid = grid(32);
+    let subject = Subject {
+        energy: &spikes,
+        process: spikes.process(),
+        grid: &grid,
+        rows: data(&rows),
+        trained: Some(data(&trained)),
+        generated: None,
+        history: None,
+    };
+    let found = OverFitting::of(&subject, 600, 0).unwrap();
+    assert_eq!(found.check().verdict, Verdict::Fail, "{found:?}");
+    // Without the rows, the log of the training tells something.
+    let silent = Subject {
+        trained: None,
+        ..subject
+    };
+    let check = |history| {
+        let subject = Subject { history, ..silent };
+        OverFitting::of(&subject, 600, 0).unwrap().check().verdict
+    };
+    assert_eq!(check(None), Verdict::Skipped);
+    let history = History {
+        best_step: 10,
+        best: 1.0,
+        last: 1.1,
+        range: 2.0,
+    };
+    assert_eq!(check(Some(history)), Verdict::Pass);
+    assert_eq!(
+        check(Some(History {
+            last: 1.9,
+            ..history
+        })),
+        Verdict::Warn
+    );
+}
+
+#[test]
+fn a_grid_with_gaps_or_without_ends_is_noticed() {
+    let truth = path(modes([0.7, 0.3]));
+    let coarse = diagnosis(
+        &truth,
+        &TimeGrid::new(4, 1e-3, 0.999, Spacing::Linear {}).unwrap(),
+    );
+    assert!(verdict(&coarse, "overlap") > Verdict::Pass);
+    let late = diagnosis(
+        &truth,
+        &TimeGrid::new(32, 0.2, 0.999, Spacing::Linear {}).unwrap(),
+    );
+    assert_eq!(verdict(&late, "coverage"), Verdict::Fail);
+    let short = diagnosis(
+        &truth,
+        &TimeGrid::new(32, 1e-3, 0.15, Spacing::Linear {}).unwrap(),
+    );
+    assert_eq!(verdict(&short, "coverage"), Verdict::Fail);
+}
+
+#[test]
+fn samples_that_miss_a_mode_are_told_apart() {
+    let truth = path(modes([0.7, 0.3]));
+    let grid = grid(32);
+    let rows = modes([0.7, 0.3]).sample(800, 1).0;
+    let generated = path(modes([0.98, 0.02])).sample(grid.t_min(), 800, 4);
+    let subject = Subject {
+        energy: &truth,
+        process: truth.process(),
+        grid: &grid,
+        rows: data(&rows),
+        trained: None,
+        generated: Some(&generated),
+        history: None,
+    };
+    let found = Diagnosis::run(&subject, settings(), &mut |_| ()).unwrap();
+    assert_eq!(verdict(&found, "generated"), Verdict::Fail);
+    assert_eq!(verdict(&found, "mode weights"), Verdict::Fail);
+    assert!(found.modes.generated_distance.unwrap().mean > 0.2);
+    assert!(found.modes.density_distance.unwrap().mean < 0.05);
+}
+
+#[test]
+fn an_interpolant_is_judged_by_both_its_ends() {
+    let process = Process::Linear(Linear { a: 0.6 });
+    let (start, end) = (modes([0.7, 0.3]), modes([0.2, 0.8]));
+    let truth = ExactPath::new(process, start.clone(), Some(end.clone())).unwrap();
+    let (x0, x1) = (start.sample(900, 1).0, end.sample(700, 2).0);
+    let grid = TimeGrid::default_for(&process).with_levels(64).unwrap();
+    let rows = Data {
+        start: &x0,
+        end: Some(&x1),
+        dim: 2,
+    };
+    let subject = Subject {
+        energy: &truth,
+        process: &process,
+        grid: &grid,
+        rows,
+        trained: None,
+        generated: None,
+        history: None,
+    };
+    let found = Diagnosis::run(&subject, settings(), &mut |_| ()).unwrap();
+    assert_eq!(found.verdict, Verdict::Pass, "{:#?}", found.checks);
+    assert!(found.coverage.end_blur.is_some() && found.coverage.memory.is_none());
+}
+
+#[test]
+fn impossible_requests_are_refused() {
+    let truth = path(modes([0.7, 0.3]));
+    let grid = grid(8);
+    let rows = modes([0.7, 0.3]).sample(30, 1).0;
+    let run = |rows: Data<'_>, settings: DiagnosisSettings| {
+        let subject = Subject {
+            energy: &truth,
+            process: truth.process(),
+            grid: &grid,
+            rows,
+            trained: None,
+            generated: None,
+            history: None,
+        };
+        Diagnosis::run(&subject, settings, &mut |_| ()).map(|_| ())
+    };
+    assert!(run(data(&rows), settings()).is_ok());
+    assert!(run(data(&rows[..10]), settings()).is_err());
+    assert!(
+        run(
+            Data {
+                dim: 3,
+                ..data(&rows)
+            },
+            settings()
+        )
+        .is_err()
+    );
+    let two = Data {
+        end: Some(&rows),
+        ..data(&rows)
+    };
+    assert!(run(two, settings()).is_err());
+    let few = DiagnosisSettings {
+        classified: 3,
+        ..settings()
+    };
+    assert!(run(data(&rows), few).is_err());
+}
