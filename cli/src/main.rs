@@ -15,6 +15,7 @@ mod named;
 mod print;
 mod progress;
 mod report;
+mod reproduce;
 mod run_folder;
 mod sample;
 mod selftest;
@@ -55,6 +56,7 @@ enum Command {
     Density(density::Args),
     Sample(sample::Args),
     Inspect(inspect::Args),
+    Reproduce(reproduce::Args),
     Selftest(selftest::Args),
 }
 
@@ -67,6 +69,7 @@ fn main() -> ExitCode {
         Command::Density(args) => density::run(args),
         Command::Sample(args) => sample::run(args),
         Command::Inspect(args) => inspect::run(args),
+        Command::Reproduce(args) => reproduce::run(args),
         Command::Selftest(args) => selftest::run(args),
     };
     match outcome {

@@ -2,33 +2,39 @@
 
 use crate::error::{EXIT_INTERRUPTED, Error, Result};
 use crate::print::note;
-use std::sync::Arc;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// A signal has come.
+static ASKED: AtomicBool = AtomicBool::new(false);
+/// The signals are ours.
+static INSTALLED: Mutex<bool> = Mutex::new(false);
+
 /// Whether the user asked to stop.
-pub struct Stop {
-    asked: Arc<AtomicBool>,
-}
+pub struct Stop;
 
 impl Stop {
-    /// Takes over the signals; once per process.
+    /// Takes over the signals, the first time it is called.
     pub fn install() -> Result<Self> {
-        let asked = Arc::new(AtomicBool::new(false));
-        let flag = asked.clone();
-        let handler = move || {
-            if flag.swap(true, Ordering::SeqCst) {
-                // Files are whole at any moment, so this loses nothing but the steps since the last checkpoint.
-                std::process::exit(i32::from(EXIT_INTERRUPTED));
-            }
-            note("stopping after this step; once more to stop at once");
-        };
-        ctrlc::set_handler(handler)
+        let mut installed = INSTALLED
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        if !*installed {
+            ctrlc::set_handler(|| {
+                if ASKED.swap(true, Ordering::SeqCst) {
+                    // Files are whole at any moment, so this loses nothing but the steps since the last checkpoint.
+                    std::process::exit(i32::from(EXIT_INTERRUPTED));
+                }
+                note("stopping after this step; once more to stop at once");
+            })
             .map_err(|error| Error::Failed(format!("signals cannot be handled: {error}")))?;
-        Ok(Self { asked })
+            *installed = true;
+        }
+        Ok(Self)
     }
 
     /// A signal has come.
     pub fn asked(&self) -> bool {
-        self.asked.load(Ordering::SeqCst)
+        ASKED.load(Ordering::SeqCst)
     }
 }

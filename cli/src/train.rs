@@ -9,10 +9,11 @@ use crate::session::Session;
 use crate::settings::Settings;
 use diffclf::energy::ModelSpec;
 use diffclf::model::{Checkpoint, Content, Record};
-use diffclf::network::Isa;
+use diffclf::network::{Isa, Pool};
 use diffclf::system::System;
 use diffclf::train::{Endpoints, Standardisation, State, TrainSettings, Trainer};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 const EXAMPLES: &str = "\
@@ -93,8 +94,6 @@ pub fn run(mut args: Args) -> Result<()> {
         args.settings = Settings::read(config)?.overridden_by(&args.settings)?;
     }
     let path = run_path(&args)?;
-    let resumed = args.resume && RunFolder::has_run(&path);
-    let pool = args.machine.pool()?;
     if !args.quiet {
         for file in [&args.settings.data, &args.settings.end]
             .into_iter()
@@ -103,38 +102,79 @@ pub fn run(mut args: Args) -> Result<()> {
             say_if_large(file);
         }
     }
+    train(Job {
+        path,
+        checkpoint_every: checkpoint_pause(args.checkpoint_every)?,
+        pool: args.machine.pool()?,
+        settings: args.settings,
+        first_stage: None,
+        resume: args.resume,
+        force: args.force,
+        quiet: args.quiet,
+    })
+}
+
+/// A run and the folder it belongs to.
+pub struct Job {
+    /// What to train.
+    pub settings: Settings,
+    /// Run folder.
+    pub path: PathBuf,
+    /// Start a new run from this state instead of fresh parameters: the end of a first stage that several runs share.
+    pub first_stage: Option<State>,
+    /// Continue a run that is there.
+    pub resume: bool,
+    /// Delete a run that is there.
+    pub force: bool,
+    /// Time between two checkpoints.
+    pub checkpoint_every: Duration,
+    /// No progress, no closing words.
+    pub quiet: bool,
+    /// Threads.
+    pub pool: Arc<Pool>,
+}
+
+/// Trains to the end, or as far as it gets.
+pub fn train(job: Job) -> Result<()> {
+    let Job {
+        settings: mut wanted,
+        path,
+        pool,
+        ..
+    } = job;
     let (folder, isa, origins, plan);
-    if resumed {
+    if job.resume && RunFolder::has_run(&path) {
         folder = RunFolder::take(&path)?;
         let mut saved = folder.settings()?;
         // Data may have moved since; their content is compared with the checkpoint's.
-        saved.data = args.settings.data.clone().or(saved.data);
-        saved.end = args.settings.end.clone().or(saved.end);
+        saved.data = wanted.data.clone().or(saved.data);
+        saved.end = wanted.end.clone().or(saved.end);
         origins = open_origins(&saved)?;
-        args.settings.held_out = args.settings.held_out.or(saved.held_out);
-        args.settings.shrink_batch(rows(&origins));
-        saved.refuse_conflicts(&args.settings, &path)?;
+        wanted.held_out = wanted.held_out.or(saved.held_out);
+        wanted.shrink_batch(rows(&origins));
+        saved.refuse_conflicts(&wanted, &path)?;
         plan = match folder.checkpoint()? {
             Some(checkpoint) => Plan::resumed(&mut saved, &origins, checkpoint, &path)?,
             None => Plan::new(&mut saved, &origins)?,
         };
         isa = isa_of(&saved)?;
     } else {
-        if !args.resume {
-            RunFolder::refuse_existing(&path, args.force)?;
-        } else if args.settings.data.is_none() && args.settings.system.is_none() {
+        if !job.resume {
+            RunFolder::refuse_existing(&path, job.force)?;
+        } else if wanted.data.is_none() && wanted.system.is_none() {
             return Err(Error::Usage(format!(
                 "there is no run to resume in {}; give the data to start one",
                 path.display()
             )));
         }
-        let mut given = args.settings.clone();
-        origins = open_origins(&given)?;
-        plan = Plan::new(&mut given, &origins)?;
-        isa = isa_of(&given)?;
-        folder = RunFolder::create(&path, &absolute(given)?)?;
+        origins = open_origins(&wanted)?;
+        let mut fresh = Plan::new(&mut wanted, &origins)?;
+        fresh.state = job.first_stage;
+        plan = fresh;
+        isa = isa_of(&wanted)?;
+        folder = RunFolder::create(&path, &absolute(wanted)?)?;
     }
-    if !args.quiet {
+    if !job.quiet {
         plan.notices
             .iter()
             .for_each(|text| note(&format!("note: {text}")));
@@ -182,8 +222,8 @@ pub fn run(mut args: Args) -> Result<()> {
         log,
         log_every,
         seconds,
-        checkpoint_every: checkpoint_pause(args.checkpoint_every)?,
-        quiet: args.quiet,
+        checkpoint_every: job.checkpoint_every,
+        quiet: job.quiet,
     }
     .train(trainer)
 }

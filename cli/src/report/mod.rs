@@ -27,6 +27,17 @@ pub fn escape(text: &str) -> String {
     safe
 }
 
+/// A picture of a page as a file of its own: with the colours that the page's style gives it, on white.
+pub fn standalone(svg: &str) -> String {
+    const STYLE: &str = "<style>text{font:13px system-ui,sans-serif;fill:#1a1a1a}.frame{fill:none;stroke:#595959}\
+        .tick{stroke:#595959}.grid{stroke:#d0d0d0}.line{fill:none;stroke-width:2;stroke-linejoin:round;\
+        stroke-linecap:round}</style><rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>";
+    match svg.split_once('>') {
+        Some((start, rest)) => format!("{start}>{STYLE}{rest}\n"),
+        None => svg.to_string(),
+    }
+}
+
 /// Appends formatted text; writing to a `String` cannot fail.
 fn push(text: &mut String, arguments: std::fmt::Arguments<'_>) {
     let _ = std::fmt::Write::write_fmt(text, arguments);

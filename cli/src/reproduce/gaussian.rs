@@ -1,0 +1,308 @@
+//! Tables on Gaussian mixtures, whose marginals are exact: dimensions x levels x methods x seeds. Methods share the
+//! score-only first stage and have the same number of score evaluations.
+
+use super::catalogue::{Experiment, Picture};
+use super::cell::Record;
+use super::{Bench, Recipe};
+use crate::coordinates::Coordinates;
+use crate::error::{Error, Result};
+use crate::files::{read_bytes, read_model};
+use crate::progress::Progress;
+use crate::report::curve::{Curve, Series};
+use crate::report::page::Figure;
+use crate::settings::Settings;
+use crate::train::{Job, train};
+use diffclf::energy::exact::ExactPath;
+use diffclf::metric::{Evaluation, EvaluationSettings};
+use diffclf::model::{Checkpoint, Model};
+use diffclf::system::System;
+use diffclf::train::State;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// `[experiment]` of a table.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GaussianTable {
+    /// Name to objective of the second stage.
+    methods: BTreeMap<String, String>,
+    /// What the paper's recipe sets differently.
+    paper: Settings,
+    /// What all runs share.
+    train: Settings,
+    full: Budget,
+    quick: Budget,
+}
+
+/// How much is computed.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Budget {
+    /// Dimensions.
+    dims: Vec<usize>,
+    /// Numbers of levels N of a row.
+    levels: Vec<usize>,
+    /// Seeds.
+    seeds: Vec<u64>,
+    /// Steps of the score stage and of the second one.
+    steps: [u64; 2],
+    /// Columns of the network, for each dimension above which they change: `[[0, 64], [32, 256]]`.
+    #[serde(default)]
+    widths: Vec<(usize, usize)>,
+    /// Levels of the grid of the evaluation.
+    grid: usize,
+    /// Exact samples per level.
+    samples: usize,
+    /// How many of them are classified.
+    classified: usize,
+}
+
+/// A table at a budget.
+pub struct Table<'a> {
+    methods: &'a BTreeMap<String, String>,
+    train: Settings,
+    budget: &'a Budget,
+}
+
+impl GaussianTable {
+    /// The table at a budget.
+    pub fn at(&self, quick: bool, recipe: Recipe) -> Result<Table<'_>> {
+        let train = match recipe {
+            Recipe::Ours => self.train.clone(),
+            Recipe::Paper => self.train.clone().overridden_by(&self.paper)?,
+        };
+        Ok(Table {
+            methods: &self.methods,
+            train,
+            budget: if quick { &self.quick } else { &self.full },
+        })
+    }
+}
+
+/// One model of the table.
+struct Place<'a> {
+    dim: usize,
+    levels: usize,
+    method: &'a str,
+    seed: u64,
+}
+
+impl Place<'_> {
+    fn name(&self) -> String {
+        let Place {
+            dim,
+            levels,
+            method,
+            seed,
+        } = self;
+        format!("d{dim}-n{levels}-{method}-s{seed}")
+    }
+}
+
+impl Table<'_> {
+    fn places(&self) -> impl Iterator<Item = Place<'_>> {
+        let Budget {
+            dims,
+            levels,
+            seeds,
+            ..
+        } = self.budget;
+        dims.iter().flat_map(move |&dim| {
+            levels.iter().flat_map(move |&levels| {
+                self.methods.keys().flat_map(move |method| {
+                    seeds.iter().map(move |&seed| Place {
+                        dim,
+                        levels,
+                        method,
+                        seed,
+                    })
+                })
+            })
+        })
+    }
+
+    fn settings_of(&self, place: &Place<'_>, objective: &str, steps: [u64; 2]) -> Settings {
+        let width = self
+            .budget
+            .widths
+            .iter()
+            .rev()
+            .find(|(above, _)| place.dim > *above);
+        let mut settings = self.train.clone();
+        settings.dim = Some(place.dim);
+        settings.levels = Some(place.levels);
+        settings.seed = Some(place.seed);
+        settings.objective = Some(objective.into());
+        (settings.score_steps, settings.steps) = (Some(steps[0]), Some(steps[1]));
+        settings.width = width.map(|(_, width)| *width).or(settings.width);
+        settings
+    }
+
+    /// Trains what is not trained yet and returns the model.
+    fn model(&self, place: &Place<'_>, bench: &Bench) -> Result<Model> {
+        let [score, joint] = self.budget.steps;
+        let folder = |name: String| bench.folder.join("runs").join(name);
+        let run = |path: PathBuf, mut settings: Settings, first_stage: Option<State>| {
+            settings.kernel = bench.kernel.clone();
+            train(Job {
+                settings,
+                path: path.clone(),
+                first_stage,
+                resume: true,
+                force: false,
+                checkpoint_every: Duration::from_secs(10),
+                quiet: bench.quiet,
+                pool: bench.pool.clone(),
+            })?;
+            Ok::<_, Error>(path)
+        };
+        // The state at the end of a run of one stage is that of a run of two between its stages.
+        let shared = Place {
+            method: "score",
+            ..*place
+        };
+        let first = run(
+            folder(shared.name()),
+            self.settings_of(&shared, "dsm", [0, score]),
+            None,
+        )?;
+        let settings = self.settings_of(place, &self.methods[place.method], [score, joint]);
+        let path = run(folder(place.name()), settings, Some(last_state(&first)?))?;
+        read_model(&path.join("model.safetensors"))
+    }
+
+    fn evaluate(&self, model: &Model, bench: &Bench) -> Result<Record> {
+        let content = &model.content;
+        let map = Coordinates::of(content);
+        let seed = self.train.system_seed.unwrap_or(0);
+        let mixture = |name: &Option<String>| {
+            name.as_deref()
+                .map(|name| {
+                    let system = System::by_name(name, content.spec.dim, seed)?;
+                    let mixture = system
+                        .mixture()
+                        .ok_or_else(|| Error::Failed(format!("{name} has no exact marginals")))?;
+                    Ok::<_, Error>(map.mixture(mixture)?)
+                })
+                .transpose()
+        };
+        let start = mixture(&self.train.system)?
+            .ok_or_else(|| Error::Failed("the experiment names no system".into()))?;
+        let exact = ExactPath::new(
+            content.spec.process,
+            start,
+            mixture(&self.train.end_system)?,
+        )?;
+        let energy = model.energy(bench.pool.clone(), bench.isa)?;
+        let settings = EvaluationSettings {
+            samples_per_level: self.budget.samples,
+            classification_samples_per_level: self.budget.classified,
+            ..EvaluationSettings::default()
+        };
+        let grid = content.spec.grid.with_levels(self.budget.grid)?;
+        let mut progress = Progress::new("evaluate", grid.levels() as u64, 0, bench.quiet);
+        let found = Evaluation::run(&energy, &exact, &grid, settings, &mut |done, _| {
+            progress.set(done as u64, || "levels".into());
+        })?;
+        progress.finish("done");
+        let average = &found.average;
+        let figures = [
+            ("classification", average.classification.into()),
+            ("excess", average.excess.into()),
+            ("optimum", average.optimum.into()),
+            ("fisher", average.fisher.into()),
+            ("ess", average.ess.into()),
+            ("r2", average.r2.into()),
+            ("median_r2", average.median_r2.into()),
+            ("tv_density", found.mode_weights.total_variation.into()),
+        ];
+        let line = |of: &dyn Fn(&diffclf::metric::Level) -> f64| {
+            found
+                .levels
+                .iter()
+                .map(|level| (level.time, of(level)))
+                .collect()
+        };
+        let series = [
+            ("r2", line(&|level| level.r2)),
+            ("ess", line(&|level| level.ess)),
+            ("excess", line(&|level| level.excess.mean)),
+        ];
+        Ok(Record {
+            figures: figures
+                .map(|(name, figure)| (name.to_string(), figure))
+                .into(),
+            series: series.map(|(name, line)| (name.to_string(), line)).into(),
+            seconds: 0.0,
+        })
+    }
+}
+
+/// The last checkpoint's state.
+fn last_state(folder: &Path) -> Result<State> {
+    let path = folder.join("checkpoint.safetensors");
+    let checkpoint = Checkpoint::from_bytes(&read_bytes(&path)?)
+        .map_err(|source| Error::about(&path, source))?;
+    Ok(checkpoint.state)
+}
+
+impl Experiment for Table<'_> {
+    fn cells(&self) -> Vec<String> {
+        self.places().map(|place| place.name()).collect()
+    }
+
+    fn settings(&self) -> Result<serde_json::Value> {
+        let value = serde_json::to_value((self.methods, &self.train, self.budget));
+        value.map_err(|error| Error::Failed(format!("the settings cannot be written: {error}")))
+    }
+
+    fn run(&self, cell: &str, bench: &Bench) -> Result<Record> {
+        let Some(place) = self.places().find(|place| place.name() == cell) else {
+            return Err(Error::Failed(format!("{cell} is no cell of this table")));
+        };
+        let model = self.model(&place, bench)?;
+        self.evaluate(&model, bench)
+    }
+
+    /// R^2 of the log-densities over time, for each dimension and N: one line a method.
+    fn pictures(&self, records: &BTreeMap<String, Record>) -> Result<Vec<Picture>> {
+        let mut pictures = Vec::new();
+        for &dim in &self.budget.dims {
+            for &levels in &self.budget.levels {
+                let series: Vec<Series> = self
+                    .places()
+                    .filter(|p| {
+                        (p.dim, p.levels) == (dim, levels) && p.seed == self.budget.seeds[0]
+                    })
+                    .filter_map(|place| {
+                        let record = records.get(&place.name())?;
+                        Some(Series {
+                            name: self.methods[place.method].clone(),
+                            points: record.series.get("r2")?.clone(),
+                        })
+                    })
+                    .collect();
+                if series.is_empty() {
+                    continue;
+                }
+                let alt = format!("R² of log-densities over time, dimension {dim}, N = {levels}");
+                let svg = Curve {
+                    alt: &alt,
+                    x_label: "time",
+                    y_label: "R²",
+                    x_logarithmic: false,
+                    y_logarithmic: false,
+                    series: &series,
+                }
+                .svg();
+                pictures.push(Picture {
+                    name: format!("r2-d{dim}-n{levels}"),
+                    figure: Figure { svg, caption: alt },
+                });
+            }
+        }
+        Ok(pictures)
+    }
+}
