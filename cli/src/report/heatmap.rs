@@ -50,14 +50,10 @@ impl Heatmap<'_> {
                 .flatten()
                 .map(|value| self.palette_number(*value))
                 .collect();
-            image(&mut svg, &cells, self.columns, (LEFT, TOP, SIDE, SIDE));
+            image(&mut svg, png(&cells, self.columns), (LEFT, TOP, SIDE, SIDE));
         }
-        image(
-            &mut svg,
-            &(0..NOTHING).rev().collect::<Vec<_>>(),
-            1,
-            (BAR, TOP, 12.0, SIDE),
-        );
+        let bar: Vec<u8> = (0..NOTHING).rev().collect();
+        image(&mut svg, png(&bar, 1), (BAR, TOP, 12.0, SIDE));
         for (x, width) in [(LEFT, SIDE), (BAR, 12.0)] {
             push(
                 &mut svg,
@@ -157,7 +153,7 @@ impl Heatmap<'_> {
 }
 
 /// Tick places within the axis, with escaped texts.
-fn places(axis: &Axis, wanted: usize) -> Vec<(f64, String)> {
+pub(super) fn places(axis: &Axis, wanted: usize) -> Vec<(f64, String)> {
     let ticks = axis.ticks(wanted).into_iter();
     ticks
         .filter_map(|(value, text)| Some((axis.place(value)?, escape(&text))))
@@ -165,15 +161,14 @@ fn places(axis: &Axis, wanted: usize) -> Vec<(f64, String)> {
 }
 
 /// An `<image>` element that holds its own PNG.
-fn image(
+pub(super) fn image(
     svg: &mut String,
-    cells: &[u8],
-    columns: usize,
+    png: Result<Vec<u8>, png::EncodingError>,
     (x, y, width, height): (f64, f64, f64, f64),
 ) {
     // Cell and picture sizes come from one slice, so the encoder has nothing to object to; without it the frame is
     // empty.
-    let Ok(png) = png(cells, columns) else { return };
+    let Ok(png) = png else { return };
     let data = base64::engine::general_purpose::STANDARD.encode(png);
     push(
         svg,

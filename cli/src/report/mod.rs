@@ -1,11 +1,13 @@
 //! Self-contained HTML reports: one file, no script, nothing fetched, light and dark, readable on a phone.
 //!
-//! [`page`] holds text, tables and figures; [`heatmap`] draws a density on a grid; [`curve`] draws lines; [`axis`]
+//! [`page`] holds text, tables and figures; [`heatmap`] draws a density on a grid; [`field`] a plane of
+//! colours with dots; [`curve`] draws lines; [`axis`]
 //! and [`colour`] are what the pictures share. Everything is a pure function from values to text.
 
 pub mod axis;
 pub mod colour;
 pub mod curve;
+pub mod field;
 pub mod heatmap;
 pub mod page;
 

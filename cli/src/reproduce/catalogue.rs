@@ -1,6 +1,7 @@
 //! The experiments there are, and how they are written down.
 
 use super::cell::Record;
+use super::classifier::Classifier;
 use super::gaussian::GaussianTable;
 use super::{Bench, Recipe};
 use crate::error::{Error, Result};
@@ -27,7 +28,7 @@ macro_rules! experiments {
 }
 
 /// All experiments, in the paper's order.
-pub const CATALOGUE: &[Entry] = &experiments!["mog40-dm", "mog2-dm", "mog-si"];
+pub const CATALOGUE: &[Entry] = &experiments!["classifier", "mog40-dm", "mog2-dm", "mog-si"];
 
 /// Looks an experiment up.
 pub fn find(name: &str) -> Result<&'static Entry> {
@@ -119,6 +120,8 @@ pub struct Expected {
 #[derive(Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 enum Kind {
+    /// The classifier during training.
+    Classifier(Classifier),
     /// Learned energies of Gaussian mixtures beside the exact ones.
     Gaussian(GaussianTable),
 }
@@ -147,6 +150,7 @@ impl Definition {
     /// The experiment at a budget.
     pub fn experiment(&self, quick: bool, recipe: Recipe) -> Result<Box<dyn Experiment + '_>> {
         match &self.experiment {
+            Kind::Classifier(classifier) => Ok(Box::new(classifier.at(quick))),
             Kind::Gaussian(table) => Ok(Box::new(table.at(quick, recipe)?)),
         }
     }

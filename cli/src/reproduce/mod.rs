@@ -7,6 +7,7 @@
 
 mod catalogue;
 mod cell;
+mod classifier;
 mod gaussian;
 mod outcome;
 
