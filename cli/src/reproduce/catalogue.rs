@@ -123,7 +123,7 @@ enum Kind {
     /// The classifier during training.
     Classifier(Classifier),
     /// Learned energies of Gaussian mixtures beside the exact ones.
-    Gaussian(GaussianTable),
+    Gaussian(Box<GaussianTable>),
 }
 
 /// Something with cells.
