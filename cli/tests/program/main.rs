@@ -4,6 +4,7 @@ mod bad_input;
 mod commands;
 mod diagnose;
 mod interrupted;
+mod reproduce;
 mod training;
 
 use std::fs;

@@ -1,0 +1,34 @@
+//! `diffclf reproduce`: finished cells stay, other settings are refused, results are whole.
+
+use super::Place;
+
+#[test]
+fn a_reproduction_goes_on_where_it_stopped() {
+    let place = Place::new();
+    let list = place.run("reproduce --list");
+    for name in ["classifier", "mog40-dm", "mog2-dm", "mog-si"] {
+        assert!(list.contains(name), "{list}");
+    }
+    place.run("reproduce classifier --quick --cells step-0 -o out --quiet");
+    let cell = place.text("out/cells/step-0.json");
+    // A second cell joins the first, which is not computed again.
+    place.run("reproduce classifier --quick --cells step-30 -o out --quiet");
+    assert_eq!(place.text("out/cells/step-0.json"), cell);
+    let results = place.json("out/results.json");
+    let excess = |step: &str| {
+        results["groups"][step]["figures"]["excess"]["value"]
+            .as_f64()
+            .unwrap()
+    };
+    assert!(excess("step-30") < excess("step-0"), "{results}");
+    assert!(place.text("out/table.md").contains("| step-30 |"));
+    assert!(place.text("out/report.html").contains("step-30"));
+    assert!(place.text("out/posterior-30.svg").starts_with("<svg"));
+    place.refused(
+        "reproduce classifier --cells step-0 -o out --quiet",
+        2,
+        &["other settings", "-o"],
+    );
+    place.refused("reproduce classifier --cells step-7", 2, &["step-30"]);
+    place.refused("reproduce figure-9", 2, &["mog40-dm", "--list"]);
+}
