@@ -6,7 +6,7 @@ use crate::settings::held_out_rows;
 use diffclf::format::npy::{ColumnStatistics, NpyView};
 use diffclf::format::sha256_hex;
 use diffclf::model::DataRecord;
-use diffclf::system::System;
+use diffclf::system::{GaussianMixture, System};
 use diffclf::train::{Resampled, Shuffled, Source, Standardisation, Table};
 use std::path::Path;
 
@@ -86,6 +86,14 @@ impl Origin {
     /// What the model file says of it.
     pub fn record(&self) -> &DataRecord {
         &self.record
+    }
+
+    /// The rows' exact law, where it is a known mixture.
+    pub fn mixture(&self) -> Option<&GaussianMixture> {
+        match &self.rows {
+            Rows::File(_) => None,
+            Rows::Drawn(system, _) | Rows::Fresh(system) => system.mixture(),
+        }
     }
 
     /// Dimension of a row.

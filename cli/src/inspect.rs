@@ -187,7 +187,7 @@ fn facts(content: &Content) -> Vec<(&'static str, String)> {
 
 fn stage_text(stage: &StageSettings) -> String {
     let terms = stage.objectives.iter().map(|term| {
-        let name = term.objective.objective().name();
+        let name = term.objective.to_string();
         if term.weight == 1.0 {
             name.to_string()
         } else {

@@ -96,10 +96,10 @@ pub struct Settings {
     #[arg(long, value_name = "FORM", help_heading = "Model", value_parser = word::<Form>)]
     pub form: Option<Form>,
 
-    /// Weighted sum of losses: dsm, diffclf, binary-diffclf, such as dsm+0.5*diffclf [default: dsm+diffclf]
+    /// Weighted sum of losses, such as dsm+0.5*diffclf; all names below [default: dsm+diffclf]
     #[arg(long, value_name = "SUM", help_heading = "Training")]
     pub objective: Option<String>,
-    /// Times of one row, N of DiffCLF [default: 4; 2 for binary-diffclf; 1 for dsm alone]
+    /// Times of one row, N of DiffCLF [default: 4; 2 for the binary losses; 1 where no levels are compared]
     #[arg(long, value_name = "N", help_heading = "Training")]
     pub levels: Option<usize>,
     /// Rows per step [default: 2048, or all rows if there are fewer]
@@ -240,12 +240,20 @@ impl Settings {
         let mut notices = Vec::new();
         let terms = parse_terms(self.objective.get_or_insert_with(|| "dsm+diffclf".into()))
             .map_err(Error::from)?;
-        let has = |objective| terms.iter().any(|term| term.objective == objective);
-        let score_only = !has(ObjectiveName::Diffclf) && !has(ObjectiveName::BinaryDiffclf);
-        let default_levels = match (score_only, has(ObjectiveName::BinaryDiffclf)) {
-            (true, _) => 1,
-            (_, true) => 2,
-            _ => 4,
+        let score_only = terms
+            .iter()
+            .all(|term| term.objective == ObjectiveName::Dsm);
+        let most = terms
+            .iter()
+            .map(|t| t.objective.objective().most_levels())
+            .min();
+        let compares = terms
+            .iter()
+            .any(|t| t.objective.objective().compares_levels());
+        let default_levels = if compares {
+            most.unwrap_or(1).min(4)
+        } else {
+            1
         };
         let levels = *self.levels.get_or_insert(default_levels);
         let steps = *self.steps.get_or_insert(2000);
@@ -360,6 +368,10 @@ impl Settings {
             }
         };
         spec.form = *self.form.get_or_insert(spec.form);
+        if let Some(objective) = &self.objective {
+            let velocity = |term: &Term| term.objective == ObjectiveName::Velocity;
+            spec.velocity = parse_terms(objective)?.iter().any(velocity);
+        }
         spec.features = *self.features.get_or_insert(spec.features);
         spec.validate()?;
         Ok(spec)

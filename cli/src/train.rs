@@ -1,5 +1,6 @@
 //! `diffclf train`: from samples to a model, in a run folder that can be left and taken up again at any moment.
 
+use crate::coordinates::Coordinates;
 use crate::data::{Moments, Origin};
 use crate::error::{Error, Result};
 use crate::machine::Machine;
@@ -7,7 +8,8 @@ use crate::print::note;
 use crate::run_folder::RunFolder;
 use crate::session::Session;
 use crate::settings::Settings;
-use diffclf::energy::ModelSpec;
+use diffclf::energy::exact::ExactPath;
+use diffclf::energy::{Energy, ModelSpec};
 use diffclf::model::{Checkpoint, Content, Record};
 use diffclf::network::{Isa, Pool};
 use diffclf::system::System;
@@ -23,6 +25,16 @@ Examples:
   diffclf train --system mog40 --dim 8 --samples 60000 -o runs/mog40
   diffclf train --system two-modes --end-system moons -o runs/bridge
   diffclf train samples.npy --config run.toml --rate 0.0005 -o runs/slow
+  diffclf train samples.npy --objective 'dsm+0.1*fokker-planck(laplacian=difference)' -o runs/fp
+
+Objectives (a weighted sum of them; docs/objectives.md says which to choose):
+  dsm, target-score                        learn the score
+  diffclf, binary-diffclf, bregman, binary-bregman, known-diffclf
+                                           compare levels: mode weights and normalisation too
+  ctsm, tsm, dre-infinity                  learn the time score
+  fokker-planck, bayes                     keep the path consistent
+  velocity                                 an interpolant's velocity, in a network beside the energy
+Settings follow in parentheses: binary-bregman(generator=kl), bayes(gap=4,stop-gradient=yes).
 
 A configuration file holds the same settings as the flags, with _ for -:
   objective = \"dsm+diffclf\"
@@ -211,7 +223,8 @@ pub fn train(job: Job) -> Result<()> {
         // No more than a batch: an evaluation then costs less than a step.
         (from, rows.min(train.batch))
     });
-    let mut trainer = Trainer::new(&content.spec, train, endpoints, held_out, pool, isa)?;
+    let mut trainer = Trainer::new(&content.spec, train, endpoints, held_out, pool, isa)?
+        .with_truth(truth(&content, &origins)?);
     if let Some(state) = state {
         trainer.resume(state)?;
     }
@@ -226,6 +239,45 @@ pub fn train(job: Job) -> Result<()> {
         quiet: job.quiet,
     }
     .train(trainer)
+}
+
+/// The exact densities of the data in the model's coordinates, if an objective compares with them.
+fn truth(content: &Content, origins: &[Origin]) -> Result<Option<Arc<dyn Energy>>> {
+    let mut terms = content
+        .record
+        .settings
+        .stages
+        .iter()
+        .flat_map(|stage| &stage.objectives);
+    let Some(term) = terms.find(|t| t.objective.objective().needs_truth(&content.spec)) else {
+        return Ok(None);
+    };
+    let coordinates = Coordinates::of(content);
+    let mut mixtures = Vec::with_capacity(origins.len());
+    for origin in origins {
+        let Some(mixture) = origin.mixture() else {
+            return Err(Error::Usage(format!(
+                "the objective {} compares with exact densities, but those of {} are not known; train on a mixture \
+                 (--system mog40, mog2 or two-modes) or choose another objective",
+                term.objective,
+                origin.record().name
+            )));
+        };
+        mixtures.push(coordinates.mixture(mixture)?);
+    }
+    let end = if mixtures.len() > 1 {
+        mixtures.pop()
+    } else {
+        None
+    };
+    match mixtures.pop() {
+        Some(start) => Ok(Some(Arc::new(ExactPath::new(
+            content.spec.process,
+            start,
+            end,
+        )?))),
+        None => Err(Error::Usage(NOTHING.into())),
+    }
 }
 
 /// A file that takes a while to read deserves a word.

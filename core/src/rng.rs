@@ -50,6 +50,10 @@ pub enum Purpose {
     Slice = 18,
     /// Noised rows and draws of a diagnosis.
     Diagnose = 30,
+    /// The second noise of a pair of close times.
+    Partner = 40,
+    /// The noise of points at known ends.
+    Ends = 41,
 }
 
 /// One step of the splitmix64 sequence (Steele, Lea, Flood 2014): a bijection of 64-bit words with full avalanche.

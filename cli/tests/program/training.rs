@@ -176,3 +176,86 @@ fn numbers_that_are_not_finite_stop_the_run_and_keep_the_last_good_model() {
         &["step 0", "before the first checkpoint"],
     );
 }
+
+/// Every objective by name and with settings, on the systems whose answers are known: a diffusion and an interpolant.
+#[test]
+fn every_objective_trains_by_name() {
+    let place = Place::new();
+    let tiny = "--steps 3 --score-steps 2 --batch 16 --width 8 --depth 2 --features 4 --grid-levels 16 --quiet";
+    let both = [
+        "dsm",
+        "diffclf",
+        "binary-diffclf",
+        "dsm+bregman(generator=js)",
+        "dsm+bregman(generator=square)",
+        "dsm+binary-bregman",
+        "dsm+ctsm",
+        "dsm+tsm",
+        "dsm+dre-infinity",
+        "dsm+target-score",
+        "dsm+0.5*known-diffclf(ends=both)",
+    ];
+    let diffusion = [
+        "dsm+known-diffclf",
+        "dsm+ctsm(weight=one)",
+        "dsm+fokker-planck",
+        "dsm+fokker-planck(laplacian=exact)",
+        "dsm+0.1*fokker-planck(laplacian=difference)",
+        "dsm+bayes",
+        "dsm+bayes(gap=2,stop-gradient=yes)",
+    ];
+    for (k, objective) in both.iter().chain(&diffusion).enumerate() {
+        for system in ["mog2", "mog40"] {
+            place.run(&format!(
+                "train --system {system} --dim 3 --objective {objective} -o d{k}-{system} {tiny}"
+            ));
+        }
+    }
+    let interpolant = ["dsm+velocity", "dsm+diffclf+velocity"];
+    for (k, objective) in both.iter().chain(&interpolant).enumerate() {
+        place.run(&format!(
+            "train --system mog40 --end-system mog2 --dim 3 --objective {objective} -o i{k} {tiny}"
+        ));
+    }
+    let text = place.run("inspect d17-mog2/model.safetensors");
+    assert!(text.contains("bayes(gap=2,stop-gradient=yes)"), "{text}");
+    // The unbounded generators need levels that overlap.
+    let narrow = "--t-min 0.4 --times stratified";
+    for generator in [
+        "binary-bregman(generator=kl)",
+        "binary-bregman(generator=log)",
+        "binary-bregman(generator=square)",
+        "bregman(generator=inverse)",
+    ] {
+        place.run(&format!(
+            "train --system mog2 --dim 2 --objective dsm+0.1*{generator} --levels 2 -o {generator} {narrow} {tiny}"
+        ));
+    }
+}
+
+#[test]
+fn objectives_are_refused_with_a_reason() {
+    let place = Place::new();
+    write_rows(&place.path("rows.npy"), &clouds(100));
+    for (arguments, words) in [
+        (
+            "train rows.npy --objective dsm+ctsn",
+            ["ctsn", "fokker-planck"],
+        ),
+        (
+            "train rows.npy --objective dsm+bayes(step=2)",
+            ["step", "stop-gradient"],
+        ),
+        ("train rows.npy --objective dsm+tsm", ["tsm", "mog40"]),
+        (
+            "train --system two-modes --end-system moons --objective bayes",
+            ["bayes", "vp, ve, edm"],
+        ),
+        (
+            "train rows.npy --objective dsm+velocity",
+            ["velocity", "linear"],
+        ),
+    ] {
+        place.refused(&format!("{arguments} -o run"), 2, &words);
+    }
+}

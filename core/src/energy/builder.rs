@@ -23,7 +23,7 @@ pub struct Group {
     pub columns: Vec<(usize, Column, bool)>,
     /// Index slot of the level, if asked for.
     pub level: Option<usize>,
-    /// Index slots of the grid cell below and above, if asked for (continuous times).
+    /// Index slots of the levels below and above the row's cell of the grid, if asked for.
     pub cell: Option<(usize, usize)>,
 }
 
@@ -381,6 +381,39 @@ impl<'a> Builder<'a> {
             rate = self.graph.add(rate, term);
         }
         rate
+    }
+
+    /// `dF/dt` at the rows of a group: the slope of the cell that begins at or holds the row's time.
+    pub fn free_energy_rate(&mut self, group: usize) -> Node {
+        let table = self.layout.node(&mut self.graph, "free_energy");
+        let (low, high) = self.cell(group);
+        let slope = self.column_or_rate(group, Column::CellWeight, true);
+        let g = &mut self.graph;
+        let (low, high) = (g.lookup(table, low), g.lookup(table, high));
+        let rise = g.sub(high, low);
+        g.mul(rise, slope)
+    }
+
+    /// `d/dt (-U + F)`: a column.
+    pub fn time_score(&mut self, nodes: &EnergyNodes) -> Node {
+        let rate = self.energy_rate(nodes);
+        let free_energy = self.free_energy_rate(nodes.points.group);
+        self.graph.sub(free_energy, rate)
+    }
+
+    /// `v(t, y)` from the velocity's own network: one row of `d` numbers per row of the points.
+    pub fn velocity(&mut self, points: &Points) -> Node {
+        let Some(mlp) = self.spec.velocity_network() else {
+            unreachable!("the caller asked a model that has a velocity network")
+        };
+        let x = ScaledRows {
+            points: points.points,
+            pattern: points.pattern.clone(),
+            scale: None,
+            mean: None,
+        };
+        let hidden = self.hidden(&mlp, points.group, &x, &mut Vec::new());
+        mlp.output(&mut self.graph, &self.layout, hidden)
     }
 
     /// All parameters, in the layout's order.

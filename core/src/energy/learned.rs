@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::Energy;
 use super::builder::{Builder, Points, TimeMode, Wiring};
 use super::schedule::Schedule;
 use super::spec::ModelSpec;
+use super::{Energy, Velocity};
 use crate::network::{Isa, Pool, Program, Real, Rows};
 use crate::{Error, Result};
 
@@ -18,6 +18,7 @@ enum What {
     Energy,
     EnergyAndScore,
     Rate,
+    Velocity,
 }
 
 /// How a program's rows know their time.
@@ -105,15 +106,20 @@ impl<T: Real> LearnedEnergy<T> {
         let (points, slot) = builder.graph.input(Rows::Unit(1), self.spec.dim);
         let pattern = (times.len() > 1).then(|| vec![0; times.len()]);
         let group = builder.group(times);
-        let nodes = builder.energy(&Points {
+        let points = Points {
             points,
             pattern,
             group,
-        });
-        let outputs = match what {
-            What::Energy => vec![nodes.energy],
-            What::EnergyAndScore => vec![nodes.energy, builder.score(&nodes)],
-            What::Rate => vec![builder.energy_rate(&nodes)],
+        };
+        let outputs = if what == What::Velocity {
+            vec![builder.velocity(&points)]
+        } else {
+            let nodes = builder.energy(&points);
+            match what {
+                What::EnergyAndScore => vec![nodes.energy, builder.score(&nodes)],
+                What::Rate => vec![builder.energy_rate(&nodes)],
+                _ => vec![nodes.energy],
+            }
         };
         let mut program = Program::new(&builder.graph, &outputs, self.pool.clone(), self.isa);
         let wiring = builder.wiring;
@@ -210,6 +216,20 @@ impl<T: Real> LearnedEnergy<T> {
         );
     }
 
+    /// The velocity `E[dX_t/dt | Y_t = y]` of the model: learned for an interpolant, from the score for a diffusion.
+    pub fn velocity(&self) -> Result<LearnedVelocity<'_, T>> {
+        if self.spec.process.is_interpolant() && !self.spec.velocity {
+            return Err(Error::Value {
+                name: "velocity",
+                found: "absent from the model".into(),
+                expected: "an interpolant trained with the objective `velocity`, for instance \
+                           dsm+diffclf+velocity"
+                    .into(),
+            });
+        }
+        Ok(LearnedVelocity { model: self })
+    }
+
     fn when(times: &[f64]) -> When {
         if times.len() == 1 {
             When::Once
@@ -228,6 +248,38 @@ impl<T: Real> LearnedEnergy<T> {
     ) {
         let outs = [(energy, 1), (score, self.spec.dim)];
         self.run(What::EnergyAndScore, Self::when(times), times, points, outs);
+    }
+}
+
+/// The velocity of a [`LearnedEnergy`].
+///
+/// An interpolant's is the output of its velocity network. For a diffusion `X_t = S X_0`, so
+/// `E[dX_t/dt | y] = S' E[X_0 | y] = (S'/S) (y + gamma^2 score)` needs no network of its own.
+pub struct LearnedVelocity<'a, T: Real = f32> {
+    model: &'a LearnedEnergy<T>,
+}
+
+impl<T: Real> Velocity for LearnedVelocity<'_, T> {
+    fn dim(&self) -> usize {
+        self.model.spec.dim
+    }
+
+    fn velocity(&self, times: &[f64], points: &[f64], out: &mut [f64]) {
+        let (model, dim) = (self.model, self.model.spec.dim);
+        let process = &model.spec.process;
+        if process.is_interpolant() {
+            let when = LearnedEnergy::<T>::when(times);
+            return model.run(What::Velocity, when, times, points, [(out, dim)]);
+        }
+        model.score(times, points, out);
+        let rows = out.chunks_exact_mut(dim).zip(points.chunks_exact(dim));
+        for (i, (out, y)) in rows.enumerate() {
+            let time = if times.len() == 1 { times[0] } else { times[i] };
+            let (drift, square) = (process.drift(time), process.noise(time).powi(2));
+            for (out, y) in out.iter_mut().zip(y) {
+                *out = drift * (y + square * *out);
+            }
+        }
     }
 }
 

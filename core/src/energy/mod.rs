@@ -15,7 +15,7 @@ pub use builder::{Builder, EnergyNodes, Group, Points, TimeMode, Wiring};
 pub use closure::Closure;
 pub use column::{Column, Coordinate, frequency};
 pub use known::KnownMarginals;
-pub use learned::LearnedEnergy;
+pub use learned::{LearnedEnergy, LearnedVelocity};
 pub use schedule::Schedule;
 pub use spec::{Form, ModelSpec, NetworkSpec};
 pub use velocity::Velocity;

@@ -12,6 +12,8 @@ pub struct Schedule<T> {
     /// For each group and column, the value at each tabulated time.
     tables: Vec<Vec<Vec<T>>>,
     times: Vec<f64>,
+    /// The grid's cell of each of the times.
+    cells: Vec<u32>,
 }
 
 impl<T: Real> Schedule<T> {
@@ -21,6 +23,7 @@ impl<T: Real> Schedule<T> {
             coordinate: Coordinate::new(spec),
             tables: Vec::new(),
             times: Vec::new(),
+            cells: Vec::new(),
         };
         schedule.tabulate(spec, wiring, times);
         schedule
@@ -36,6 +39,8 @@ impl<T: Real> Schedule<T> {
             .map(|g| g.columns.iter().map(table).collect())
             .collect();
         self.times = times.to_vec();
+        let cell = |&t: &f64| spec.grid.locate(t).0 as u32;
+        self.cells = times.iter().map(cell).collect();
     }
 
     /// The tabulated times.
@@ -99,6 +104,11 @@ impl<T: Real> Schedule<T> {
             }
             if let Some(slot) = group.level {
                 spread(group, inputs.index(slot), unit, levels, |k| k);
+            }
+            if let Some((low, high)) = group.cell {
+                let cell = |k: u32| self.cells[k as usize];
+                spread(group, inputs.index(low), unit, levels, cell);
+                spread(group, inputs.index(high), unit, levels, |k| cell(k) + 1);
             }
         }
     }

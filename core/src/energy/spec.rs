@@ -77,6 +77,13 @@ pub struct ModelSpec {
     pub mean: Vec<f64>,
     /// Scalar variance of the data (diffusions).
     pub variance: f64,
+    /// Whether a vector network for the velocity stands beside the energy (interpolants).
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub velocity: bool,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 impl ModelSpec {
@@ -94,6 +101,7 @@ impl ModelSpec {
             features: 64,
             mean: vec![0.0; dim],
             variance: 1.0,
+            velocity: false,
             process,
         }
     }
@@ -127,6 +135,13 @@ impl ModelSpec {
                 "features",
                 self.features.to_string(),
                 "an even number between 2 and 4096",
+            );
+        }
+        if self.velocity && !self.process.is_interpolant() {
+            return wrong(
+                "velocity",
+                format!("true with the {} process", self.process.name()),
+                "an interpolant: the velocity of a diffusion follows from its score",
             );
         }
         let (width, depth) = match self.network {
@@ -199,6 +214,14 @@ impl ModelSpec {
         }
     }
 
+    /// The perceptron of the velocity, if there is one: as wide and deep as the energy's network.
+    pub(crate) fn velocity_network(&self) -> Option<Mlp> {
+        let (NetworkSpec::Mlp { width, depth } | NetworkSpec::Pairs { width, depth, .. }) =
+            self.network;
+        self.velocity
+            .then(|| self.mlp("velocity", self.dim, width, depth))
+    }
+
     /// The network over pairs, if that is what the spec says.
     pub(crate) fn pair_network(&self) -> Option<Pairs> {
         match self.network {
@@ -228,6 +251,9 @@ impl ModelSpec {
         }
         if let Some(pairs) = self.pair_network() {
             pairs.declare(&mut layout);
+        }
+        if let Some(mlp) = self.velocity_network() {
+            mlp.declare(&mut layout);
         }
         layout.add("free_energy", self.grid.levels(), 1, Init::Zero);
         layout

@@ -3,6 +3,7 @@
 //! Every figure is an average over exact samples and carries its standard error. [`Evaluation`] computes all of them, level by
 //! level and on average.
 
+mod blindness;
 mod classification;
 pub mod diagnose;
 mod ess;
@@ -11,6 +12,7 @@ mod fisher;
 mod mode_weights;
 mod r2;
 
+pub use blindness::{Blindness, BlindnessPanels, blindness, blindness_panels};
 pub use classification::classification_losses;
 pub use ess::effective_sample_size;
 pub use evaluate::{Average, Evaluation, EvaluationSettings, Level};

@@ -17,11 +17,8 @@ impl Graph {
             active[node.id()] = true;
         }
         for id in 0..end {
-            if self.entries[id]
-                .inputs
-                .iter()
-                .flatten()
-                .any(|n| active[n.id()])
+            let inputs = &self.entries[id].inputs;
+            if inputs.iter().flatten().any(|n| active[n.id()]) && !self.is_detached(Node(id as u32))
             {
                 active[id] = true;
             }

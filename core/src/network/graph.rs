@@ -468,7 +468,7 @@ impl Graph {
                 let (value, shape) = (scale * f64::from_bits(x) + shift, entry.shape);
                 self.constant(value, shape)
             }
-            (Op::Affine { scale: s, shift: t }, [Some(inner), _]) => {
+            (Op::Affine { scale: s, shift: t }, [Some(inner), _]) if !self.is_detached(a) => {
                 let (s, t) = (f64::from_bits(s), f64::from_bits(t));
                 self.affine(inner, scale * s, scale * t + shift)
             }
@@ -481,6 +481,22 @@ impl Graph {
                 self.push(op, [Some(a), None], self.rows(a), self.cols(a))
             }
         }
+    }
+
+    /// `a` itself, as a constant for [`grad`](Graph::grad): no derivative passes. It is the affine map with factor 1 and shift
+    /// -0, which changes no number and which [`affine`](Graph::affine) never makes.
+    pub fn detach(&mut self, a: Node) -> Node {
+        let op = Op::Affine {
+            scale: 1f64.to_bits(),
+            shift: (-0f64).to_bits(),
+        };
+        self.push(op, [Some(a), None], self.rows(a), self.cols(a))
+    }
+
+    /// Whether derivatives stop at this node.
+    pub(crate) fn is_detached(&self, node: Node) -> bool {
+        let shift = (-0f64).to_bits();
+        matches!(self.entries[node.id()].op, Op::Affine { shift: s, scale } if s == shift && scale == 1f64.to_bits())
     }
 
     /// `factor a`.

@@ -20,6 +20,10 @@ impl Objective for BinaryDiffclf {
         2
     }
 
+    fn compares_levels(&self) -> bool {
+        true
+    }
+
     fn loss(&self, scene: &mut Scene<'_>) -> Node {
         let own = scene.own_log_density();
         let other = scene.other_log_densities();

@@ -16,6 +16,10 @@ impl Objective for Diffclf {
         2
     }
 
+    fn compares_levels(&self) -> bool {
+        true
+    }
+
     fn loss(&self, scene: &mut Scene<'_>) -> Node {
         let own = scene.own_log_density();
         let others = scene.other_log_densities();

@@ -1,18 +1,43 @@
 //! Objectives: one file per loss. An objective builds its loss from the energies, scores and log-densities of a
 //! [`Scene`]; it never sees the network's inside, and terms that ask for the same node share it.
 
+mod bayes;
+mod binary_bregman;
 mod binary_diffclf;
+mod bregman;
+mod column;
+mod ctsm;
 mod diffclf;
+mod dre_infinity;
 mod dsm;
+mod fokker_planck;
+mod known_diffclf;
+mod name;
+mod partner;
 mod scene;
+mod target_score;
+mod tsm;
+mod velocity;
 
+pub use bayes::Bayes;
+pub use binary_bregman::{BinaryBregman, BinaryGenerator};
 pub use binary_diffclf::BinaryDiffclf;
+pub use bregman::{Bregman, Generator};
+pub use column::{ObjectiveColumn, TimeWeight};
+pub use ctsm::Ctsm;
 pub use diffclf::Diffclf;
+pub use dre_infinity::DreInfinity;
 pub use dsm::Dsm;
-pub use scene::{Scene, Slots};
+pub use fokker_planck::{FokkerPlanck, Laplacian};
+pub use known_diffclf::{Ends, KnownDiffclf};
+pub use name::{ObjectiveName, Term, parse_terms, validate_terms};
+pub use partner::{Partner, PartnerDraw};
+pub use scene::{EndSlots, PartnerSlots, Scene, Slots};
+pub use target_score::TargetScore;
+pub use tsm::Tsm;
+pub use velocity::VelocityRegression;
 
-use serde::{Deserialize, Serialize};
-
+use crate::energy::ModelSpec;
 use crate::network::Node;
 use crate::{Error, Result};
 
@@ -31,6 +56,39 @@ pub trait Objective {
         MAX_LEVELS
     }
 
+    /// Settings with their present values, as `name(setting=value)` writes them.
+    fn settings(&self) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
+
+    /// Changes one setting.
+    fn set(&mut self, setting: &str, value: &str) -> Result<()> {
+        let _ = value;
+        Err(unknown_setting(self.name(), setting, &[]))
+    }
+
+    /// Refuses models for which the loss is not defined, and settings out of range.
+    fn validate(&self, spec: &ModelSpec) -> Result<()> {
+        let _ = spec;
+        Ok(())
+    }
+
+    /// Whether the loss needs the exact densities of the data (a system with known answers).
+    fn needs_truth(&self, spec: &ModelSpec) -> bool {
+        let _ = spec;
+        false
+    }
+
+    /// Whether energies at other levels are compared, so that F(t) is learned from differences between levels.
+    fn compares_levels(&self) -> bool {
+        false
+    }
+
+    /// Whether the loss fixes the constant in F(t); without such a term F is pinned to zero at the reference level.
+    fn fixes_free_energy(&self) -> bool {
+        false
+    }
+
     /// The loss of each source row, `Unit(1) x 1`; the objective is its mean over the batch.
     fn loss(&self, scene: &mut Scene<'_>) -> Node;
 }
@@ -38,128 +96,64 @@ pub trait Objective {
 /// Most levels of one row.
 pub const MAX_LEVELS: usize = 64;
 
-/// Every objective, by name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ObjectiveName {
-    /// Denoising score matching.
-    Dsm,
-    /// Classification among N noise levels.
-    Diffclf,
-    /// Classification between two noise levels, as a logistic loss.
-    BinaryDiffclf,
-}
-
-impl ObjectiveName {
-    /// All of them.
-    pub const ALL: [ObjectiveName; 3] = [
-        ObjectiveName::Dsm,
-        ObjectiveName::Diffclf,
-        ObjectiveName::BinaryDiffclf,
-    ];
-
-    /// The objective itself.
-    pub fn objective(self) -> &'static dyn Objective {
-        match self {
-            ObjectiveName::Dsm => &Dsm,
-            ObjectiveName::Diffclf => &Diffclf,
-            ObjectiveName::BinaryDiffclf => &BinaryDiffclf,
-        }
+/// A setting the objective does not have.
+fn unknown_setting(objective: &str, setting: &str, known: &[&str]) -> Error {
+    Error::Value {
+        name: "objective setting",
+        found: format!("{setting:?} of {objective}"),
+        expected: if known.is_empty() {
+            format!("none: write {objective} without parentheses")
+        } else {
+            format!("one of {}", known.join(", "))
+        },
     }
 }
 
-/// A term of the training loss.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Term {
-    /// Which objective.
-    pub objective: ObjectiveName,
-    /// Its weight in the sum.
-    #[serde(default = "one")]
-    pub weight: f64,
-}
-
-fn one() -> f64 {
-    1.0
-}
-
-impl std::str::FromStr for Term {
-    type Err = Error;
-
-    /// `name` or `weight*name`.
-    fn from_str(text: &str) -> Result<Term> {
-        let wrong = |expected: String| Error::Value {
-            name: "objective",
-            found: format!("{text:?}"),
-            expected,
-        };
-        let (weight, name) = match text.split_once('*') {
-            Some((weight, name)) => {
-                let weight = weight
-                    .trim()
-                    .parse()
-                    .map_err(|_| wrong("a number before the `*`".into()))?;
-                (weight, name)
-            }
-            None => (1.0, text),
-        };
-        let found = ObjectiveName::ALL
-            .into_iter()
-            .find(|o| o.objective().name() == name.trim());
-        let names = ObjectiveName::ALL.map(|o| o.objective().name()).join(", ");
-        match found {
-            Some(objective) => Ok(Term { objective, weight }),
-            None => Err(wrong(format!(
-                "one of {names}, or a weighted sum such as dsm+0.5*diffclf"
-            ))),
-        }
+/// A positive number.
+fn positive(setting: &'static str, value: &str) -> Result<f64> {
+    match value.parse() {
+        Ok(number) if number > 0.0 && f64::is_finite(number) => Ok(number),
+        _ => Err(Error::Value {
+            name: setting,
+            found: format!("{value:?}"),
+            expected: "a positive number".into(),
+        }),
     }
 }
 
-/// Parses a sum of terms such as `dsm+0.5*diffclf`.
-pub fn parse_terms(text: &str) -> Result<Vec<Term>> {
-    text.split('+').map(str::parse).collect()
+/// One of a few words.
+fn word<T: Copy>(setting: &'static str, value: &str, words: &[(&str, T)]) -> Result<T> {
+    match words.iter().find(|(word, _)| *word == value) {
+        Some((_, meaning)) => Ok(*meaning),
+        None => Err(Error::Value {
+            name: setting,
+            found: format!("{value:?}"),
+            expected: format!(
+                "one of {}",
+                words.iter().map(|w| w.0).collect::<Vec<_>>().join(", ")
+            ),
+        }),
+    }
 }
 
-/// Checks a weighted sum for rows of `levels` levels.
-pub fn validate_terms(terms: &[Term], levels: usize) -> Result<()> {
-    let wrong = |name, found: String, expected: String| {
-        Err(Error::Value {
-            name,
-            found,
-            expected,
-        })
-    };
-    if terms.is_empty() {
-        return wrong(
-            "objectives",
-            "none".into(),
-            "at least one, for instance dsm".into(),
-        );
+/// The word of a meaning.
+fn word_of<T: PartialEq>(meaning: &T, words: &[(&str, T)]) -> String {
+    words
+        .iter()
+        .find(|(_, m)| m == meaning)
+        .map_or(String::new(), |(word, _)| (*word).into())
+}
+
+/// Refuses interpolants.
+fn diffusions_only(name: &str, spec: &ModelSpec, reason: &str) -> Result<()> {
+    if !spec.process.is_interpolant() {
+        return Ok(());
     }
-    for (k, term) in terms.iter().enumerate() {
-        let objective = term.objective.objective();
-        if !(term.weight.is_finite() && term.weight > 0.0) {
-            return wrong(
-                "objective weight",
-                term.weight.to_string(),
-                "a positive number".into(),
-            );
-        }
-        if terms[..k].iter().any(|t| t.objective == term.objective) {
-            return wrong(
-                "objectives",
-                format!("{} twice", objective.name()),
-                "each at most once".into(),
-            );
-        }
-        let (least, most) = (objective.least_levels(), objective.most_levels());
-        if !(least..=most).contains(&levels) {
-            let expected = format!("between {least} and {most} for {}", objective.name());
-            return wrong("levels", levels.to_string(), expected);
-        }
-    }
-    Ok(())
+    Err(Error::Value {
+        name: "objective",
+        found: format!("{name} with the {} process", spec.process.name()),
+        expected: format!("a diffusion (vp, ve, edm): {reason}"),
+    })
 }
 
 #[cfg(test)]

@@ -1,18 +1,22 @@
 //! Every objective and their sums: values against a second implementation, parameter gradients against central differences,
 //! and the invariances and optima that the formulas promise.
 
+mod formulas;
 mod gradients;
 mod invariances;
 mod optima;
+mod theory;
 mod values;
 
 use std::sync::Arc;
 
-use crate::energy::ModelSpec;
+use crate::energy::exact::ExactPath;
+use crate::energy::{Form, ModelSpec};
 use crate::network::{Isa, Pool, Real};
 use crate::objective::{ObjectiveName, Term, parse_terms, validate_terms};
-use crate::process::TimeSampler;
+use crate::process::{Process, TimeSampler};
 use crate::rng::{Purpose, Stream};
+use crate::system::{Covariance, GaussianMixture};
 use crate::train::{Endpoints, Losses, Source, Step, StepPlan};
 
 /// Normal rows, not centred, of a spread of their own in each coordinate.
@@ -82,7 +86,20 @@ pub(crate) fn step<T: Real>(
         seed: 17,
         purpose: Purpose::Noise,
     };
-    Step::new(spec, plan, gradient, Arc::new(Pool::new(threads)), isa).unwrap()
+    Step::new(spec, plan, gradient, Arc::new(Pool::new(threads)), isa)
+        .unwrap()
+        .with_truth(Some(Arc::new(truth(spec))))
+}
+
+/// The exact marginals of the clouds.
+pub(crate) fn truth(spec: &ModelSpec) -> ExactPath {
+    let (start, end) = clouds(spec);
+    let gaussian = |cloud: Cloud| {
+        let covariance = Covariance::Isotropic(vec![cloud.std * cloud.std]);
+        GaussianMixture::new(spec.dim, vec![1.0], cloud.mean, covariance).unwrap()
+    };
+    let end = spec.process.is_interpolant().then(|| gaussian(end));
+    ExactPath::new(spec.process, gaussian(start), end).unwrap()
 }
 
 /// Losses and gradient of one step in double precision.
@@ -143,6 +160,66 @@ pub(crate) fn sums(spec: &ModelSpec) -> Vec<Sum> {
     sums
 }
 
+/// The objectives beyond DSM and DiffCLF that suit a model, with settings of all kinds. Each model takes a third of them.
+pub(crate) fn more_sums(spec: &ModelSpec, number: usize) -> Vec<Sum> {
+    let mut terms = vec![
+        ("binary-bregman", 2),
+        ("binary-bregman(generator=kl)", 2),
+        ("binary-bregman(generator=log)+dsm", 2),
+        ("0.1*binary-bregman(generator=square)", 2),
+        ("bregman", 3),
+        ("bregman(generator=js)+diffclf", 3),
+        ("bregman(generator=square)", 4),
+        ("0.1*bregman(generator=inverse)", 2),
+        ("ctsm", 2),
+        ("0.3*dsm+ctsm(weight=one)", 2),
+        ("tsm", 2),
+        ("dre-infinity(delta=0.03)", 2),
+        ("target-score+0.5*diffclf", 2),
+        ("known-diffclf(ends=both)+dsm", 2),
+    ];
+    if spec.process.is_interpolant() {
+        terms.extend([
+            ("known-diffclf(ends=first)", 3),
+            ("velocity", 2),
+            ("dsm+diffclf+velocity", 2),
+        ]);
+    } else {
+        terms.extend([
+            ("known-diffclf", 1),
+            ("tsm(weight=noise)", 1),
+            ("ctsm(weight=noise)+bregman(generator=square)", 2),
+            ("fokker-planck", 2),
+            ("fokker-planck(laplacian=exact,weight=one)", 1),
+            ("dsm+fokker-planck(laplacian=difference,step=0.1)", 2),
+            ("bayes", 2),
+            ("dsm+2*bayes(gap=3,weight=one)+ctsm", 2),
+        ]);
+    }
+    let mut sums = Vec::new();
+    for (k, (terms, levels)) in terms.into_iter().enumerate() {
+        if k % 3 == number % 3 {
+            let on_grid = (k / 3 + number / 3).is_multiple_of(2);
+            sums.push(Sum {
+                terms,
+                levels,
+                times: if on_grid {
+                    TimeSampler::Grid {}
+                } else {
+                    TimeSampler::Uniform {}
+                },
+            });
+        }
+    }
+    sums
+}
+
+/// A model with a velocity network where there can be one.
+pub(crate) fn with_velocity(mut spec: ModelSpec) -> ModelSpec {
+    spec.velocity = spec.process.is_interpolant();
+    spec
+}
+
 #[test]
 fn sums_are_read_and_checked() {
     let terms = parse_terms("dsm + 0.5*diffclf").unwrap();
@@ -159,7 +236,8 @@ fn sums_are_read_and_checked() {
             }
         ]
     );
-    validate_terms(&terms, 2).unwrap();
+    let spec = crate::energy::tests::spec(Process::default(), Some(Form::InnerProduct), true);
+    validate_terms(&terms, &spec, 2).unwrap();
     for (text, wanted) in [
         ("dms", "one of dsm, diffclf, binary-diffclf"),
         ("", "one of dsm"),
@@ -177,12 +255,12 @@ fn sums_are_read_and_checked() {
         ("binary-diffclf", 3, "between 2 and 2 for binary-diffclf"),
         ("dsm", 0, "between 1 and 64 for dsm"),
     ] {
-        let message = validate_terms(&parse_terms(text).unwrap(), levels)
+        let message = validate_terms(&parse_terms(text).unwrap(), &spec, levels)
             .unwrap_err()
             .to_string();
         assert!(message.contains(wanted), "{message}");
     }
-    assert!(validate_terms(&[], 1).is_err());
+    assert!(validate_terms(&[], &spec, 1).is_err());
     for name in ObjectiveName::ALL {
         let text = serde_json::to_string(&name).unwrap();
         assert_eq!(text, format!("\"{}\"", name.objective().name()));

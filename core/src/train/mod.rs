@@ -1,6 +1,7 @@
 //! Training: the step on the tile executor, the optimiser, and the loop over stages.
 
 mod adam;
+mod fill;
 mod rate;
 mod settings;
 mod source;

@@ -160,7 +160,7 @@ impl TrainSettings {
                     "a positive number",
                 );
             }
-            validate_terms(&stage.objectives, stage.levels)?;
+            validate_terms(&stage.objectives, spec, stage.levels)?;
             self.times
                 .validate(&spec.process, &spec.grid, stage.levels)?;
         }

@@ -2,12 +2,13 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::fill::{Filler, Tables, draw_levels, draw_seed, draw_times, fill_probes, time_stream};
 use super::source::Source;
-use crate::energy::{ModelSpec, Schedule, TimeMode, Wiring};
-use crate::network::{Inputs, Isa, Node, Pool, Program, Real, Rows, Shape};
-use crate::objective::{MAX_LEVELS, Scene, Slots, Term, validate_terms};
+use crate::energy::{Energy, ModelSpec, Schedule, TimeMode, Wiring};
+use crate::network::{Isa, Node, Pool, Program, Real, Rows, Shape};
+use crate::objective::{Partner, Scene, Slots, Term, validate_terms};
 use crate::process::TimeSampler;
-use crate::rng::{Purpose, Stream};
+use crate::rng::Purpose;
 use crate::{Error, Result};
 
 /// What a step is made of.
@@ -36,14 +37,6 @@ pub struct Endpoints<'a> {
     pub end: Option<&'a dyn Source>,
 }
 
-/// Coefficients of `y = alpha x_0 + beta x_1 + gamma z` at a time.
-#[derive(Clone, Copy)]
-struct Mixing<T> {
-    alpha: T,
-    beta: T,
-    gamma: T,
-}
-
 /// Loss sums of one chunk, and its first non-finite value.
 struct ChunkLoss {
     sums: Vec<f64>,
@@ -58,7 +51,8 @@ pub struct Step<T: Real> {
     wiring: Wiring,
     slots: Slots,
     schedule: Schedule<T>,
-    mixing: Vec<Mixing<T>>,
+    tables: Tables<T>,
+    truth: Option<Arc<dyn Energy>>,
     chunks: Vec<Mutex<ChunkLoss>>,
     /// Name, first parameter and number of parameters of each gradient output.
     gradients: Vec<(String, usize, usize)>,
@@ -83,7 +77,7 @@ impl<T: Real> Step<T> {
         isa: Isa,
     ) -> Result<Step<T>> {
         spec.validate()?;
-        validate_terms(&plan.terms, plan.levels)?;
+        validate_terms(&plan.terms, spec, plan.levels)?;
         plan.times
             .validate(&spec.process, &spec.grid, plan.levels)?;
         if plan.batch == 0 {
@@ -143,7 +137,8 @@ impl<T: Real> Step<T> {
             .map(|e| (e.name.clone(), e.offset, e.rows * e.cols))
             .collect();
         Ok(Step {
-            mixing: times.iter().map(|&t| mixing(spec, t)).collect(),
+            tables: Tables::new(spec, &slots, times),
+            truth: None,
             spec: spec.clone(),
             plan,
             program,
@@ -153,6 +148,31 @@ impl<T: Real> Step<T> {
             chunks,
             gradients: if gradient { gradients } else { Vec::new() },
         })
+    }
+
+    /// Gives the step the exact densities of its data, which some objectives compare with: time scores along the process,
+    /// scores and log-densities at its ends.
+    pub fn with_truth(mut self, truth: Option<Arc<dyn Energy>>) -> Step<T> {
+        self.truth = truth;
+        self
+    }
+
+    /// Refuses to run without what the objectives need.
+    fn check_truth(&self) -> Result<()> {
+        let needs = |t: &&Term| t.objective.objective().needs_truth(&self.spec);
+        match (self.plan.terms.iter().find(needs), &self.truth) {
+            (Some(term), None) => Err(Error::Value {
+                name: "objective",
+                found: format!("{} for data of unknown density", term.objective),
+                expected: "a system whose densities are known, such as mog2 or mog40".into(),
+            }),
+            (_, Some(truth)) if truth.dim() != self.spec.dim => Err(Error::Shape {
+                what: "the exact density".into(),
+                found: format!("dimension {}", truth.dim()),
+                expected: format!("{}, the dimension of the model", self.spec.dim),
+            }),
+            _ => Ok(()),
+        }
     }
 
     /// What the step is made of.
@@ -191,6 +211,7 @@ impl<T: Real> Step<T> {
                 ),
             });
         }
+        self.check_truth()?;
         for chunk in &self.chunks {
             let mut chunk = chunk.lock().unwrap_or_else(PoisonError::into_inner);
             chunk.sums.fill(0.0);
@@ -203,7 +224,8 @@ impl<T: Real> Step<T> {
             wiring,
             slots,
             schedule,
-            mixing,
+            tables,
+            truth,
             chunks,
             ..
         } = &mut *self;
@@ -213,7 +235,8 @@ impl<T: Real> Step<T> {
             wiring,
             slots,
             schedule,
-            mixing,
+            tables,
+            truth: truth.as_deref(),
             step,
             from,
         };
@@ -286,24 +309,34 @@ impl<T: Real> Step<T> {
         let mut draws = Draws {
             start: vec![0.0; batch * d],
             end: from.end.map_or(Vec::new(), |_| vec![0.0; batch * d]),
-            noise: vec![0.0; batch * n * d],
+            noise: Vec::new(),
             levels: Vec::new(),
             times: Vec::new(),
+            partner_noise: Vec::new(),
+            end_noise: Vec::new(),
+            probes: [Vec::new(), Vec::new()],
         };
-        let mut noise = vec![T::ZERO; batch * n * d];
-        T::fill_normal_rows(
-            self.plan.seed,
-            self.plan.purpose,
-            step,
-            0,
-            n * d,
-            &mut noise,
-        );
-        draws
-            .noise
-            .iter_mut()
-            .zip(&noise)
-            .for_each(|(out, z)| *out = z.to_f64() as f32);
+        let normal = |seed, purpose, width: usize| -> Vec<f32> {
+            let mut noise = vec![T::ZERO; batch * width];
+            T::fill_normal_rows(seed, purpose, step, 0, width, &mut noise);
+            noise.iter().map(|z| z.to_f64() as f32).collect()
+        };
+        let seed = draw_seed(&self.plan);
+        draws.noise = normal(self.plan.seed, self.plan.purpose, n * d);
+        let behind = |p: &crate::objective::PartnerSlots| matches!(p.partner, Partner::Behind(_));
+        if self.slots.partners.iter().any(behind) {
+            draws.partner_noise = normal(seed, Purpose::Partner, n * d);
+        }
+        if self.slots.ends.is_some() {
+            draws.end_noise = normal(seed, Purpose::Ends, d);
+        }
+        for (k, probes) in draws.probes.iter_mut().enumerate() {
+            if self.slots.probes[k].is_some() {
+                let mut signs = vec![T::ZERO; batch * n * d];
+                fill_probes(seed, step, k, 0, n * d, &mut signs);
+                *probes = signs.iter().map(|z| z.to_f64() as f32).collect();
+            }
+        }
         let (mut levels, mut times) = (vec![0; n], vec![0.0; n]);
         for unit in 0..batch {
             from.start
@@ -340,144 +373,10 @@ pub struct Draws {
     pub levels: Vec<u32>,
     /// Times, batch x N.
     pub times: Vec<f64>,
-}
-
-fn mixing<T: Real>(spec: &ModelSpec, time: f64) -> Mixing<T> {
-    let p = &spec.process;
-    Mixing {
-        alpha: T::from_f64(p.x0_scale(time)),
-        beta: T::from_f64(p.x1_scale(time)),
-        gamma: T::from_f64(p.noise(time)),
-    }
-}
-
-fn time_stream(plan: &StepPlan, step: u64, unit: usize) -> Stream {
-    // Held-out evaluation repeats the same times at every call; its noise differs by purpose.
-    let seed = if plan.purpose == Purpose::Noise {
-        plan.seed
-    } else {
-        !plan.seed
-    };
-    Stream::new(seed, Purpose::Time, step, unit as u64)
-}
-
-fn draw_levels(plan: &StepPlan, spec: &ModelSpec, stream: &mut Stream, levels: &mut [u32]) {
-    if plan
-        .times
-        .fill_levels(&spec.process, &spec.grid, stream, levels)
-        .is_err()
-    {
-        unreachable!("the sampler was tried when the step was made");
-    }
-}
-
-fn draw_times(plan: &StepPlan, spec: &ModelSpec, stream: &mut Stream, times: &mut [f64]) {
-    if plan
-        .times
-        .fill_times(&spec.process, &spec.grid, stream, times)
-        .is_err()
-    {
-        unreachable!("the sampler was tried when the step was made");
-    }
-}
-
-/// Fills the inputs of tiles.
-struct Filler<'a, T> {
-    spec: &'a ModelSpec,
-    plan: &'a StepPlan,
-    wiring: &'a Wiring,
-    slots: &'a Slots,
-    schedule: &'a Schedule<T>,
-    mixing: &'a [Mixing<T>],
-    step: u64,
-    from: Endpoints<'a>,
-}
-
-impl<T: Real> Filler<'_, T> {
-    fn fill(&self, units: std::ops::Range<usize>, inputs: &mut Inputs<'_, T>) {
-        let (d, n) = (self.spec.dim, self.plan.levels);
-        let noise = inputs.numbers(self.slots.noise);
-        T::fill_normal_rows(
-            self.plan.seed,
-            self.plan.purpose,
-            self.step,
-            units.start as u64,
-            n * d,
-            noise,
-        );
-        for (k, unit) in units.enumerate() {
-            let mut coefficients = [Mixing {
-                alpha: T::ZERO,
-                beta: T::ZERO,
-                gamma: T::ZERO,
-            }; MAX_LEVELS];
-            let mut stream = time_stream(self.plan, self.step, unit);
-            if self.plan.times.on_grid() {
-                let mut levels = [0u32; MAX_LEVELS];
-                draw_levels(self.plan, self.spec, &mut stream, &mut levels[..n]);
-                self.schedule
-                    .fill_levels(self.wiring, inputs, k, &levels[..n]);
-                coefficients
-                    .iter_mut()
-                    .zip(&levels[..n])
-                    .for_each(|(c, &l)| *c = self.mixing[l as usize]);
-            } else {
-                let mut times = [0.0; MAX_LEVELS];
-                draw_times(self.plan, self.spec, &mut stream, &mut times[..n]);
-                self.schedule
-                    .fill_times(self.spec, self.wiring, inputs, k, &times[..n]);
-                coefficients
-                    .iter_mut()
-                    .zip(&times[..n])
-                    .for_each(|(c, &t)| *c = mixing(self.spec, t));
-            }
-            self.place_points(inputs, k, unit, &coefficients[..n]);
-        }
-    }
-
-    /// Reads the source rows of one unit and places its noisy points.
-    fn place_points(
-        &self,
-        inputs: &mut Inputs<'_, T>,
-        k: usize,
-        unit: usize,
-        coefficients: &[Mixing<T>],
-    ) {
-        let (d, n) = (self.spec.dim, self.plan.levels);
-        let row = k * d..(k + 1) * d;
-        let start = &mut inputs.numbers(self.slots.start)[row.clone()];
-        T::read_row(start, &mut |out| self.from.start.fill(self.step, unit, out));
-        if let (Some(source), Some(slot)) = (self.from.end, self.slots.end) {
-            let end = &mut inputs.numbers(slot)[row];
-            T::read_row(end, &mut |out| source.fill(self.step, unit, out));
-        }
-        let Slots {
-            start,
-            noise,
-            points,
-            ..
-        } = *self.slots;
-        let mut place = |sign: T, target: usize| {
-            let [x0, z, y] = inputs.many([start, noise, target]);
-            for (i, c) in coefficients.iter().enumerate() {
-                let (z, y) = (&z[(k * n + i) * d..][..d], &mut y[(k * n + i) * d..][..d]);
-                let gamma = sign * c.gamma;
-                for ((y, &x0), &z) in y.iter_mut().zip(&x0[k * d..][..d]).zip(z) {
-                    *y = c.alpha * x0 + gamma * z;
-                }
-            }
-            if let Some(end) = self.slots.end {
-                let [x1, y] = inputs.many([end, target]);
-                for (i, c) in coefficients.iter().enumerate() {
-                    for (y, &x1) in y[(k * n + i) * d..][..d].iter_mut().zip(&x1[k * d..][..d]) {
-                        *y += c.beta * x1;
-                    }
-                }
-            }
-        };
-        place(T::ONE, points);
-        if let Some(mirror) = self.slots.mirror {
-            place(-T::ONE, mirror);
-        }
-    }
+    /// Second noises of partners on the noising path, batch x N x d, or empty.
+    pub partner_noise: Vec<f32>,
+    /// Noise of the point at a diffusion's known last end, batch x d, or empty.
+    pub end_noise: Vec<f32>,
+    /// Signs of both probes, batch x N x d, or empty.
+    pub probes: [Vec<f32>; 2],
 }

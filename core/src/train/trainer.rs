@@ -6,8 +6,9 @@ use std::sync::Arc;
 use super::adam::{average, clip};
 use super::settings::TrainSettings;
 use super::step::{Endpoints, Losses, Step, StepPlan};
-use crate::energy::ModelSpec;
+use crate::energy::{Energy, ModelSpec};
 use crate::network::{Isa, Pool};
+use crate::objective::Term;
 use crate::rng::Purpose;
 use crate::{Error, Result};
 
@@ -67,6 +68,7 @@ pub struct Trainer<'a> {
     built: Option<(usize, Step<f32>, Option<Step<f32>>)>,
     gradient: Vec<f32>,
     free_energy: std::ops::Range<usize>,
+    truth: Option<Arc<dyn Energy>>,
 }
 
 impl<'a> Trainer<'a> {
@@ -112,7 +114,15 @@ impl<'a> Trainer<'a> {
             built: None,
             gradient: zero,
             free_energy,
+            truth: None,
         })
+    }
+
+    /// Gives the run the exact densities of its data, in the model's coordinates, for objectives that compare with them.
+    pub fn with_truth(mut self, truth: Option<Arc<dyn Energy>>) -> Trainer<'a> {
+        self.truth = truth;
+        self.built = None;
+        self
     }
 
     /// Continues from a saved state.
@@ -186,8 +196,10 @@ impl<'a> Trainer<'a> {
             seed: self.settings.seed,
             purpose,
         };
-        let make =
-            |plan, gradient| Step::new(&self.spec, plan, gradient, self.pool.clone(), self.isa);
+        let make = |plan, gradient| {
+            let step = Step::new(&self.spec, plan, gradient, self.pool.clone(), self.isa)?;
+            Ok::<_, Error>(step.with_truth(self.truth.clone()))
+        };
         let train = make(plan(Purpose::Noise, self.settings.batch), true)?;
         let held_out = match &self.held_out {
             Some((_, rows)) => Some(make(plan(Purpose::Evaluate, *rows), false)?),
@@ -225,11 +237,14 @@ impl<'a> Trainer<'a> {
             &mut state.first_moment,
             &mut state.second_moment,
         );
-        // Adding a constant to F changes no loss: pin the reference level to zero.
-        let anchor = state.params[self.free_energy.start + self.spec.reference_level()];
-        state.params[self.free_energy.clone()]
-            .iter_mut()
-            .for_each(|f| *f -= anchor);
+        // Unless a term fixes it, adding a constant to F changes no loss: pin the reference level to zero.
+        let fixes = |t: &Term| t.objective.objective().fixes_free_energy();
+        if !s.objectives.iter().any(fixes) {
+            let anchor = state.params[self.free_energy.start + self.spec.reference_level()];
+            state.params[self.free_energy.clone()]
+                .iter_mut()
+                .for_each(|f| *f -= anchor);
+        }
         if let Some(decay) = self.settings.average {
             average(number, decay, &state.params, &mut state.average);
         }

@@ -40,8 +40,12 @@ impl<'a> Outputs<'a> {
 
 /// Threads worth starting for that many elementary operations: one for less than about 100 microseconds of work.
 pub(super) fn threads_for(operations: usize) -> usize {
-    let available = thread::available_parallelism().map_or(1, usize::from);
-    (operations >> 16).clamp(1, available)
+    let worth = operations >> 16;
+    if worth <= 1 {
+        // Asking the system costs more than a single point.
+        return 1;
+    }
+    worth.min(thread::available_parallelism().map_or(1, usize::from))
 }
 
 /// Runs the work of one chunk of rows: on a thread of its own, or here when there is only one chunk.

@@ -218,6 +218,26 @@ impl<'a> Reference<'a> {
         table[last]
     }
 
+    /// `dF/dt` of the cell that begins at or holds the time.
+    pub(crate) fn free_energy_rate(&self, time: f64) -> f64 {
+        let (table, _) = self.matrix("free_energy");
+        let times = self.spec.grid.times();
+        let k = (1..times.len() - 1).rev().find(|&k| times[k] <= time);
+        let k = k.unwrap_or(0);
+        (table[k + 1] - table[k]) / (times[k + 1] - times[k])
+    }
+
+    /// `d/dt (-U + F)`.
+    pub(crate) fn time_score(&self, time: f64, y: &[f64]) -> f64 {
+        self.free_energy_rate(time) - self.energy_rate(time, y)
+    }
+
+    /// `v(t, y)`.
+    pub(crate) fn velocity(&self, time: f64, y: &[f64]) -> Vec<f64> {
+        let (NetworkSpec::Mlp { depth, .. } | NetworkSpec::Pairs { depth, .. }) = self.spec.network;
+        self.perceptron("velocity", depth, time, y)
+    }
+
     pub(crate) fn log_density(&self, time: f64, y: &[f64]) -> f64 {
         self.free_energy(time) - self.energy(time, y)
     }

@@ -1,0 +1,180 @@
+//! The functions of time that objectives need besides those of the energy: weights, coefficients of targets, kernels.
+
+use super::partner::Partner;
+use crate::energy::ModelSpec;
+
+/// How errors of a time derivative are weighted against those at other times: by `tau(t)^2`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TimeWeight {
+    /// `tau^2 = gamma^2 / (2 gamma'^2 + v (alpha'^2 + beta'^2))`, `v` the mean square of a coordinate of the data: the
+    /// conditional time score has a variance of about `d / tau^2`, so every time counts alike and nothing is unbounded.
+    Balanced,
+    /// `tau = gamma / gamma'` (the paper's weight of CtSM): the same up to a factor where `X_t` does not move (ve, edm), but
+    /// without bound at the end of vp and in the middle of an interpolant, where gamma is stationary.
+    Noise,
+    /// `tau = 1`.
+    One,
+}
+
+impl TimeWeight {
+    pub(super) const WORDS: [(&'static str, TimeWeight); 3] = [
+        ("balanced", TimeWeight::Balanced),
+        ("noise", TimeWeight::Noise),
+        ("one", TimeWeight::One),
+    ];
+
+    /// `tau(t)`.
+    pub fn scale(self, spec: &ModelSpec, time: f64) -> f64 {
+        let p = &spec.process;
+        let square = p.noise(time).powi(2);
+        let rate = p.noise_times_rate(time);
+        match self {
+            TimeWeight::Balanced => {
+                let centre: f64 = spec.mean.iter().map(|m| m * m).sum();
+                let v = spec.variance + centre / spec.dim as f64;
+                let motion = v * (p.x0_rate(time).powi(2) + p.x1_rate(time).powi(2));
+                square / (2.0 * rate * rate + square * motion).sqrt()
+            }
+            TimeWeight::Noise => square / rate.abs(),
+            TimeWeight::One => 1.0,
+        }
+    }
+}
+
+/// A function of time for an objective, one number per row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ObjectiveColumn {
+    /// `tau`, see [`TimeWeight`].
+    TimeScale(TimeWeight),
+    /// `tau gamma'/gamma`: the factor of `|z|^2 - d` in tau times the conditional time score.
+    ConditionalNoise(TimeWeight),
+    /// `tau alpha'/gamma`: the factor of `z . x_0`.
+    ConditionalStart(TimeWeight),
+    /// `tau beta'/gamma`: the factor of `z . x_1`.
+    ConditionalEnd(TimeWeight),
+    /// `alpha'`.
+    StartRate,
+    /// `beta'`.
+    EndRate,
+    /// `f`.
+    Drift,
+    /// `g^2 / 2`.
+    HalfDiffusion,
+    /// `t' - t` of the partner.
+    PartnerGap(Partner),
+    /// `8 (tau / (t' - t))^2`.
+    PartnerWeight(Partner, TimeWeight),
+    /// `(1/m - 1 + delta f) / (sqrt(delta) g)`, `m = S_t / S_s`: the factor of `y_t` in the backward step of Bayes' rule.
+    BackwardPoint(Partner),
+    /// `c / (m sqrt(delta) g)`, `c^2 = gamma_t^2 - m^2 gamma_s^2`: the factor of the forward noise there.
+    BackwardNoise(Partner),
+    /// `sqrt(delta) g`: the factor of the score there.
+    BackwardScore(Partner),
+    /// `d/2 log(c^2 / (delta g^2))`: the ratio of both kernels' normalisers.
+    KernelRatio(Partner),
+    /// `(tau / delta)^2`, or 0 for the first levels, which have no partner.
+    BayesWeight(Partner, TimeWeight),
+    /// Factor of the score in target score matching: `gamma sd / sqrt(sigma^2 + sd^2)`; gamma for an interpolant.
+    TargetScale,
+    /// Factor of the start's score there: that divided by alpha; 0 in the later half of an interpolant.
+    TargetStart,
+    /// Factor of the end's score: `gamma / beta` in the later half of an interpolant, 0 otherwise.
+    TargetEnd,
+}
+
+impl ObjectiveColumn {
+    /// Value at `time`.
+    pub fn value(self, spec: &ModelSpec, time: f64) -> f64 {
+        let p = &spec.process;
+        let gamma = p.noise(time);
+        match self {
+            Self::TimeScale(weight) => weight.scale(spec, time),
+            Self::ConditionalNoise(weight) => {
+                weight.scale(spec, time) * p.noise_times_rate(time) / (gamma * gamma)
+            }
+            Self::ConditionalStart(weight) => weight.scale(spec, time) * p.x0_rate(time) / gamma,
+            Self::ConditionalEnd(weight) => weight.scale(spec, time) * p.x1_rate(time) / gamma,
+            Self::StartRate => p.x0_rate(time),
+            Self::EndRate => p.x1_rate(time),
+            Self::Drift => p.drift(time),
+            Self::HalfDiffusion => 0.5 * p.diffusion_squared(time),
+            Self::PartnerGap(partner) => partner.time(spec, time) - time,
+            Self::PartnerWeight(partner, weight) => {
+                let gap = partner.time(spec, time) - time;
+                8.0 * (weight.scale(spec, time) / gap).powi(2)
+            }
+            Self::BackwardPoint(partner) => match Kernels::at(spec, partner, time) {
+                Some(k) => (1.0 / k.m - 1.0 + k.delta * p.drift(time)) / k.root,
+                None => 0.0,
+            },
+            Self::BackwardNoise(partner) => match Kernels::at(spec, partner, time) {
+                Some(k) => k.c / (k.m * k.root),
+                None => 1.0,
+            },
+            Self::BackwardScore(partner) => {
+                Kernels::at(spec, partner, time).map_or(0.0, |k| k.root)
+            }
+            Self::KernelRatio(partner) => match Kernels::at(spec, partner, time) {
+                Some(k) => spec.dim as f64 * (k.c / k.root).ln(),
+                None => 0.0,
+            },
+            Self::BayesWeight(partner, weight) => match Kernels::at(spec, partner, time) {
+                Some(k) => (weight.scale(spec, time) / k.delta).powi(2),
+                None => 0.0,
+            },
+            Self::TargetScale if p.is_interpolant() => gamma,
+            Self::TargetScale => p.scale(time) * denoiser_scale(spec, time),
+            Self::TargetStart if p.is_interpolant() => {
+                if starts(spec, time) {
+                    gamma / p.x0_scale(time)
+                } else {
+                    0.0
+                }
+            }
+            Self::TargetStart => denoiser_scale(spec, time),
+            Self::TargetEnd if p.is_interpolant() && !starts(spec, time) => {
+                gamma / p.x1_scale(time)
+            }
+            Self::TargetEnd => 0.0,
+        }
+    }
+}
+
+/// `sigma sd / sqrt(sigma^2 + sd^2)`.
+fn denoiser_scale(spec: &ModelSpec, time: f64) -> f64 {
+    let sigma = spec.process.noise_level(time);
+    sigma * (spec.variance / (sigma * sigma + spec.variance)).sqrt()
+}
+
+/// Whether the start has the larger share of an interpolant's point.
+fn starts(spec: &ModelSpec, time: f64) -> bool {
+    spec.process.x0_scale(time) >= spec.process.x1_scale(time)
+}
+
+/// The kernels between a time and its earlier partner: `Y_t = m Y_s + c e` exactly, backward with step delta.
+struct Kernels {
+    delta: f64,
+    m: f64,
+    c: f64,
+    /// `sqrt(delta) g(t)`.
+    root: f64,
+}
+
+impl Kernels {
+    fn at(spec: &ModelSpec, partner: Partner, time: f64) -> Option<Kernels> {
+        let p = &spec.process;
+        let earlier = partner.time(spec, time);
+        let delta = time - earlier;
+        if delta <= 0.0 {
+            return None;
+        }
+        let (sigma, before) = (p.noise_level(time), p.noise_level(earlier));
+        Some(Kernels {
+            delta,
+            m: p.scale(time) / p.scale(earlier),
+            // gamma_t^2 - m^2 gamma_s^2 = S_t^2 (sigma_t^2 - sigma_s^2).
+            c: p.scale(time) * ((sigma - before) * (sigma + before)).sqrt(),
+            root: (delta * p.diffusion_squared(time)).sqrt(),
+        })
+    }
+}

@@ -1,0 +1,78 @@
+//! DRE-infinity: classification of `t` against `t' = t + delta` with the classifier linearised in delta,
+//! `h = 1/2 + (delta/4) time_score(t, y)`, loss `L = -log(1 - h(y_t))/2 - log h(y_t')/2` (Choi et al. 2022).
+//!
+//! As delta shrinks, `8/delta^2 (L - log 2)` tends to time score matching minus a constant, so that is what is reported, times
+//! `tau^2`. The distance is a share of the local time scale ([`Partner::Ahead`]), so `h` stays near 1/2 at every time; a model
+//! whose `h` leaves (0, 1) has no finite loss and the step says so. Both points use one noise: the loss is a difference of
+//! nearly equal terms.
+
+use super::column::{ObjectiveColumn, TimeWeight};
+use super::ctsm::finite_weight;
+use super::partner::Partner;
+use super::{Objective, Scene, positive, unknown_setting, word, word_of};
+use crate::Result;
+use crate::energy::ModelSpec;
+use crate::network::{Function, Node};
+
+/// See the module's text.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct DreInfinity {
+    /// Distance of both times as a share of the local time scale.
+    pub delta: f64,
+    /// Weight over time.
+    pub weight: TimeWeight,
+}
+
+impl DreInfinity {
+    /// The usual settings.
+    pub const USUAL: DreInfinity = DreInfinity {
+        delta: 0.01,
+        weight: TimeWeight::Balanced,
+    };
+}
+
+impl Objective for DreInfinity {
+    fn name(&self) -> &'static str {
+        "dre-infinity"
+    }
+
+    fn settings(&self) -> Vec<(&'static str, String)> {
+        vec![
+            ("delta", self.delta.to_string()),
+            ("weight", word_of(&self.weight, &TimeWeight::WORDS)),
+        ]
+    }
+
+    fn set(&mut self, setting: &str, value: &str) -> Result<()> {
+        match setting {
+            "delta" => self.delta = positive("delta", value)?,
+            "weight" => self.weight = word("weight", value, &TimeWeight::WORDS)?,
+            _ => return Err(unknown_setting(self.name(), setting, &["delta", "weight"])),
+        }
+        Ok(())
+    }
+
+    fn validate(&self, spec: &ModelSpec) -> Result<()> {
+        positive("delta", &self.delta.to_string())?;
+        finite_weight(self.weight, spec)
+    }
+
+    fn loss(&self, scene: &mut Scene<'_>) -> Node {
+        let partner = Partner::ahead(self.delta);
+        let (here, there) = (scene.time_score(), scene.partner_time_score(partner));
+        let gap = scene.objective_column(ObjectiveColumn::PartnerGap(partner));
+        let weight = scene.objective_column(ObjectiveColumn::PartnerWeight(partner, self.weight));
+        let g = scene.graph();
+        // -log(1/2 + x/4) - log 2 = -log(1 + x/2).
+        let mut term = |score: Node, sign: f64| {
+            let x = g.mul(score, gap);
+            let inside = g.affine(x, 0.5 * sign, 1.0);
+            g.unary(Function::Ln, inside)
+        };
+        let (from_here, from_there) = (term(here, -1.0), term(there, 1.0));
+        let sum = g.add(from_here, from_there);
+        let loss = g.scale(sum, -0.5);
+        let weighted = g.mul(loss, weight);
+        scene.mean_over_levels(weighted)
+    }
+}

@@ -1,0 +1,260 @@
+//! Objectives by name: `dsm`, `fokker-planck(laplacian=exact)`, and weighted sums such as `dsm+0.5*diffclf`. The text is the
+//! form in configuration files, in model files and on the command line.
+
+use serde::{Deserialize, Serialize};
+
+use super::*;
+
+/// Every objective, with its settings.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub enum ObjectiveName {
+    /// Denoising score matching.
+    Dsm,
+    /// Classification among N noise levels.
+    Diffclf,
+    /// Classification between two noise levels, as a logistic loss.
+    BinaryDiffclf,
+    /// A Bregman divergence between the density ratios of two levels.
+    BinaryBregman(BinaryBregman),
+    /// A Bregman divergence between the class probabilities of N levels.
+    Bregman(Bregman),
+    /// Classification in which marginals that are known take part.
+    KnownDiffclf(KnownDiffclf),
+    /// Conditional time score matching.
+    Ctsm(Ctsm),
+    /// Time score matching against a known time score.
+    Tsm(Tsm),
+    /// Classification of two close times, linearised.
+    DreInfinity(DreInfinity),
+    /// Residual of the Fokker-Planck equation.
+    FokkerPlanck(FokkerPlanck),
+    /// Residual of Bayes' rule between two close times.
+    Bayes(Bayes),
+    /// Score matching against the score of the data.
+    TargetScore,
+    /// Regression of an interpolant's velocity.
+    Velocity,
+}
+
+impl ObjectiveName {
+    /// All of them, with their usual settings.
+    pub const ALL: [ObjectiveName; 13] = [
+        ObjectiveName::Dsm,
+        ObjectiveName::Diffclf,
+        ObjectiveName::BinaryDiffclf,
+        ObjectiveName::BinaryBregman(BinaryBregman::USUAL),
+        ObjectiveName::Bregman(Bregman::USUAL),
+        ObjectiveName::KnownDiffclf(KnownDiffclf::USUAL),
+        ObjectiveName::Ctsm(Ctsm::USUAL),
+        ObjectiveName::Tsm(Tsm::USUAL),
+        ObjectiveName::DreInfinity(DreInfinity::USUAL),
+        ObjectiveName::FokkerPlanck(FokkerPlanck::USUAL),
+        ObjectiveName::Bayes(Bayes::USUAL),
+        ObjectiveName::TargetScore,
+        ObjectiveName::Velocity,
+    ];
+
+    /// The objective itself.
+    pub fn objective(&self) -> &dyn Objective {
+        match self {
+            ObjectiveName::Dsm => &Dsm,
+            ObjectiveName::Diffclf => &Diffclf,
+            ObjectiveName::BinaryDiffclf => &BinaryDiffclf,
+            ObjectiveName::BinaryBregman(objective) => objective,
+            ObjectiveName::Bregman(objective) => objective,
+            ObjectiveName::KnownDiffclf(objective) => objective,
+            ObjectiveName::Ctsm(objective) => objective,
+            ObjectiveName::Tsm(objective) => objective,
+            ObjectiveName::DreInfinity(objective) => objective,
+            ObjectiveName::FokkerPlanck(objective) => objective,
+            ObjectiveName::Bayes(objective) => objective,
+            ObjectiveName::TargetScore => &TargetScore,
+            ObjectiveName::Velocity => &VelocityRegression,
+        }
+    }
+
+    fn set(&mut self, setting: &str, value: &str) -> Result<()> {
+        match self {
+            ObjectiveName::BinaryBregman(objective) => objective.set(setting, value),
+            ObjectiveName::Bregman(objective) => objective.set(setting, value),
+            ObjectiveName::KnownDiffclf(objective) => objective.set(setting, value),
+            ObjectiveName::Ctsm(objective) => objective.set(setting, value),
+            ObjectiveName::Tsm(objective) => objective.set(setting, value),
+            ObjectiveName::DreInfinity(objective) => objective.set(setting, value),
+            ObjectiveName::FokkerPlanck(objective) => objective.set(setting, value),
+            ObjectiveName::Bayes(objective) => objective.set(setting, value),
+            ObjectiveName::Dsm
+            | ObjectiveName::Diffclf
+            | ObjectiveName::BinaryDiffclf
+            | ObjectiveName::TargetScore
+            | ObjectiveName::Velocity => {
+                Err(unknown_setting(self.objective().name(), setting, &[]))
+            }
+        }
+    }
+
+    /// The same objective with its usual settings.
+    fn usual(name: &str) -> Option<ObjectiveName> {
+        Self::ALL.into_iter().find(|o| o.objective().name() == name)
+    }
+}
+
+impl std::fmt::Display for ObjectiveName {
+    /// The name, with the settings that differ from the usual ones.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let objective = self.objective();
+        write!(f, "{}", objective.name())?;
+        let usual = Self::usual(objective.name()).map_or(Vec::new(), |o| o.objective().settings());
+        let changed: Vec<String> = objective
+            .settings()
+            .into_iter()
+            .filter(|setting| !usual.contains(setting))
+            .map(|(setting, value)| format!("{setting}={value}"))
+            .collect();
+        if changed.is_empty() {
+            return Ok(());
+        }
+        write!(f, "({})", changed.join(","))
+    }
+}
+
+impl std::str::FromStr for ObjectiveName {
+    type Err = Error;
+
+    /// `name` or `name(setting=value,...)`.
+    fn from_str(text: &str) -> Result<ObjectiveName> {
+        let wrong = |expected: String| Error::Value {
+            name: "objective",
+            found: format!("{text:?}"),
+            expected,
+        };
+        let text = text.trim();
+        let (name, settings) = match text.split_once('(') {
+            None => (text, ""),
+            Some((name, rest)) => match rest.strip_suffix(')') {
+                Some(settings) if !settings.trim().is_empty() => (name.trim(), settings),
+                _ => {
+                    return Err(wrong(
+                        "settings between parentheses, such as fokker-planck(laplacian=exact)"
+                            .into(),
+                    ));
+                }
+            },
+        };
+        let Some(mut objective) = Self::usual(name) else {
+            let names = Self::ALL.map(|o| o.objective().name()).join(", ");
+            return Err(wrong(format!(
+                "one of {names}, or a weighted sum such as dsm+0.5*diffclf"
+            )));
+        };
+        for setting in settings.split(',').filter(|s| !s.trim().is_empty()) {
+            let Some((setting, value)) = setting.split_once('=') else {
+                return Err(wrong(format!("setting=value instead of {setting:?}")));
+            };
+            objective.set(setting.trim(), value.trim())?;
+        }
+        Ok(objective)
+    }
+}
+
+impl From<ObjectiveName> for String {
+    fn from(name: ObjectiveName) -> String {
+        name.to_string()
+    }
+}
+
+impl TryFrom<String> for ObjectiveName {
+    type Error = Error;
+
+    fn try_from(text: String) -> Result<ObjectiveName> {
+        text.parse()
+    }
+}
+
+/// A term of the training loss.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Term {
+    /// Which objective.
+    pub objective: ObjectiveName,
+    /// Its weight in the sum.
+    #[serde(default = "one")]
+    pub weight: f64,
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+impl std::str::FromStr for Term {
+    type Err = Error;
+
+    /// `objective` or `weight*objective`.
+    fn from_str(text: &str) -> Result<Term> {
+        let (weight, objective) = match text.split_once('*') {
+            Some((weight, objective)) => {
+                let weight = weight.trim().parse().map_err(|_| Error::Value {
+                    name: "objective",
+                    found: format!("{text:?}"),
+                    expected: "a number before the `*`".into(),
+                })?;
+                (weight, objective)
+            }
+            None => (1.0, text),
+        };
+        Ok(Term {
+            objective: objective.parse()?,
+            weight,
+        })
+    }
+}
+
+/// Parses a sum of terms such as `dsm+0.5*diffclf` or `dsm+bayes(gap=4)`.
+pub fn parse_terms(text: &str) -> Result<Vec<Term>> {
+    text.split('+').map(str::parse).collect()
+}
+
+/// Checks a weighted sum for a model and rows of `levels` levels.
+pub fn validate_terms(terms: &[Term], spec: &ModelSpec, levels: usize) -> Result<()> {
+    let wrong = |name, found: String, expected: String| {
+        Err(Error::Value {
+            name,
+            found,
+            expected,
+        })
+    };
+    if terms.is_empty() {
+        return wrong(
+            "objectives",
+            "none".into(),
+            "at least one, for instance dsm".into(),
+        );
+    }
+    for (k, term) in terms.iter().enumerate() {
+        let objective = term.objective.objective();
+        let name = objective.name();
+        if !(term.weight.is_finite() && term.weight > 0.0) {
+            return wrong(
+                "objective weight",
+                term.weight.to_string(),
+                "a positive number".into(),
+            );
+        }
+        let same = |t: &Term| t.objective.objective().name() == name;
+        if terms[..k].iter().any(same) {
+            return wrong(
+                "objectives",
+                format!("{name} twice"),
+                "each at most once".into(),
+            );
+        }
+        let (least, most) = (objective.least_levels(), objective.most_levels());
+        if !(least..=most).contains(&levels) {
+            let expected = format!("between {least} and {most} for {name}");
+            return wrong("levels", levels.to_string(), expected);
+        }
+        objective.validate(spec)?;
+    }
+    Ok(())
+}
