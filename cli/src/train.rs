@@ -446,8 +446,11 @@ impl Plan {
             )
         };
         train.validate(&spec)?;
+        let content = content(spec, standardisation, train, origins);
+        // Refused before there is a folder.
+        truth(&content, origins)?;
         Ok(Self {
-            content: content(spec, standardisation, train, origins),
+            content,
             state: None,
             log_every: settings.log_every.unwrap_or(1),
             notices,
