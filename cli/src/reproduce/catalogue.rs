@@ -1,5 +1,6 @@
 //! The experiments there are, and how they are written down.
 
+use super::blindness::Blindness;
 use super::cell::Record;
 use super::classifier::Classifier;
 use super::gaussian::GaussianTable;
@@ -28,7 +29,8 @@ macro_rules! experiments {
 }
 
 /// All experiments, in the paper's order.
-pub const CATALOGUE: &[Entry] = &experiments!["classifier", "mog40-dm", "mog2-dm", "mog-si"];
+pub const CATALOGUE: &[Entry] =
+    &experiments!["blindness", "classifier", "mog40-dm", "mog2-dm", "mog-si"];
 
 /// Looks an experiment up.
 pub fn find(name: &str) -> Result<&'static Entry> {
@@ -120,6 +122,8 @@ pub struct Expected {
 #[derive(Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 enum Kind {
+    /// What losses see of mixture weights.
+    Blindness(Blindness),
     /// The classifier during training.
     Classifier(Classifier),
     /// Learned energies of Gaussian mixtures beside the exact ones.
@@ -150,6 +154,7 @@ impl Definition {
     /// The experiment at a budget.
     pub fn experiment(&self, quick: bool, recipe: Recipe) -> Result<Box<dyn Experiment + '_>> {
         match &self.experiment {
+            Kind::Blindness(blindness) => Ok(Box::new(blindness.at(quick))),
             Kind::Classifier(classifier) => Ok(Box::new(classifier.at(quick))),
             Kind::Gaussian(table) => Ok(Box::new(table.at(quick, recipe)?)),
         }

@@ -5,6 +5,7 @@
 //! where it stopped. [`catalogue`] lists the experiments, [`cell`] keeps the cells, [`outcome`] sets them beside the
 //! paper. One file for each kind of experiment.
 
+mod blindness;
 mod catalogue;
 mod cell;
 mod classifier;

@@ -6,7 +6,7 @@ use super::Place;
 fn a_reproduction_goes_on_where_it_stopped() {
     let place = Place::new();
     let list = place.run("reproduce --list");
-    for name in ["classifier", "mog40-dm", "mog2-dm", "mog-si"] {
+    for name in ["blindness", "classifier", "mog40-dm", "mog2-dm", "mog-si"] {
         assert!(list.contains(name), "{list}");
     }
     place.run("reproduce classifier --quick --cells step-0 -o out --quiet");
@@ -31,4 +31,21 @@ fn a_reproduction_goes_on_where_it_stopped() {
     );
     place.refused("reproduce classifier --cells step-7", 2, &["step-30"]);
     place.refused("reproduce figure-9", 2, &["mog40-dm", "--list"]);
+}
+
+#[test]
+fn scores_are_blind_and_classifiers_are_not() {
+    let place = Place::new();
+    let text = place.run("reproduce blindness --quick -o out --quiet");
+    assert!(text.contains("relative_rise"), "{text}");
+    let results = place.json("out/results.json");
+    let rise = |cell: &str| {
+        results["groups"][cell]["figures"]["relative_rise"]["value"]
+            .as_f64()
+            .unwrap()
+    };
+    for cell in ["score", "time-score", "fokker-planck"] {
+        assert!(100.0 * rise(cell) < rise("posterior"), "{results}");
+    }
+    assert!(place.text("out/time-score.svg").starts_with("<svg"));
 }

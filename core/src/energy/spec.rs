@@ -141,7 +141,7 @@ impl ModelSpec {
             return wrong(
                 "velocity",
                 format!("true with the {} process", self.process.name()),
-                "an interpolant: the velocity of a diffusion follows from its score",
+                "an interpolant (linear, trigonometric): the velocity of a diffusion follows from its score",
             );
         }
         let (width, depth) = match self.network {

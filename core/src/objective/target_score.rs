@@ -2,8 +2,8 @@
 //! density is known up to a constant (De Bortoli et al. 2024).
 //!
 //! Diffusion: `score(t, y) = E[grad log p_0(x_0) | y] / S`. Interpolant: `E[grad log q_0(x_0) | y] / alpha`, and equally
-//! `E[grad log q_1(x_1) | y] / beta`; the endpoint with the larger share is taken. The paper's formula for interpolants lacks
-//! the gradient and the factor. Weights: `S^2 sigma^2 sd^2 / (sigma^2 + sd^2)` for diffusions (that of the noise where it is
+//! `E[grad log q_1(x_1) | y] / beta`; the endpoint with the larger share is taken. The paper's formula for interpolants has
+//! the energies themselves in place of their gradients, and no factor. Weights: `S^2 sigma^2 sd^2 / (sigma^2 + sd^2)` for diffusions (that of the noise where it is
 //! small, bounded where it is large), `gamma^2` for interpolants.
 
 use super::column::ObjectiveColumn;

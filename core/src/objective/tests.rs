@@ -264,5 +264,170 @@ fn sums_are_read_and_checked() {
     for name in ObjectiveName::ALL {
         let text = serde_json::to_string(&name).unwrap();
         assert_eq!(text, format!("\"{}\"", name.objective().name()));
+        assert_eq!(serde_json::from_str::<ObjectiveName>(&text).unwrap(), name);
+    }
+}
+
+#[test]
+fn settings_are_read_written_and_checked() {
+    for (text, written) in [
+        (
+            "bayes( gap = 4 , stop-gradient=yes)",
+            "bayes(gap=4,stop-gradient=yes)",
+        ),
+        ("bayes(gap=1)", "bayes"),
+        (
+            "dre-infinity(delta=0.01,weight=one)",
+            "dre-infinity(weight=one)",
+        ),
+        (
+            "fokker-planck(laplacian=exact,step=0.5)",
+            "fokker-planck(laplacian=exact,step=0.5)",
+        ),
+        ("known-diffclf(ends=both)", "known-diffclf(ends=both)"),
+        (
+            "binary-bregman(generator=kl)",
+            "binary-bregman(generator=kl)",
+        ),
+        ("bregman(generator=inverse)", "bregman(generator=inverse)"),
+        ("ctsm(weight=noise)", "ctsm(weight=noise)"),
+        ("tsm(weight=balanced)", "tsm"),
+    ] {
+        let objective: ObjectiveName = text.parse().unwrap();
+        assert_eq!(objective.to_string(), written);
+        assert_eq!(written.parse::<ObjectiveName>().unwrap(), objective);
+    }
+    for (text, wanted) in [
+        ("dsm(weight=one)", "without parentheses"),
+        ("velocity(x=1)", "without parentheses"),
+        ("bayes(gap=0)", "at least 1"),
+        ("bayes(gap=1.5)", "whole number"),
+        ("bayes(stop-gradient=maybe)", "no, yes"),
+        ("bayes(step=1)", "gap, stop-gradient, weight"),
+        ("bayes(gap)", "setting=value"),
+        ("bayes()", "between parentheses"),
+        ("bayes(gap=1", "between parentheses"),
+        ("dre-infinity(delta=-1)", "a positive number"),
+        ("dre-infinity(gap=1)", "delta, weight"),
+        (
+            "fokker-planck(laplacian=some)",
+            "hutchinson, difference, exact",
+        ),
+        ("fokker-planck(steps=1)", "laplacian, step, weight"),
+        ("binary-bregman(generator=entropy)", "js, kl, log, square"),
+        ("bregman(phi=js)", "generator"),
+        ("known-diffclf(ends=none)", "last, first, both"),
+        ("ctsm(weight=two)", "balanced, noise, one"),
+        ("tsm(w=one)", "weight"),
+    ] {
+        let message = text.parse::<ObjectiveName>().unwrap_err().to_string();
+        assert!(message.contains(wanted), "{text}: {message}");
+    }
+    let diffusion = crate::energy::tests::spec(Process::default(), Some(Form::InnerProduct), true);
+    let linear = Process::by_name("linear").unwrap();
+    let interpolant = crate::energy::tests::spec(linear, Some(Form::InnerProduct), true);
+    let wide = ModelSpec::new(33, Process::default());
+    let mut short = diffusion.clone();
+    short.grid =
+        crate::process::TimeGrid::new(9, 0.01, 0.2, crate::process::Spacing::Linear {}).unwrap();
+    for (text, spec, wanted) in [
+        ("velocity", &diffusion, "linear, trigonometric"),
+        ("velocity", &interpolant, "velocity = true"),
+        ("bayes", &interpolant, "vp, ve, edm"),
+        ("fokker-planck", &interpolant, "vp, ve, edm"),
+        ("ctsm(weight=noise)", &interpolant, "balanced or one"),
+        ("tsm(weight=noise)", &interpolant, "balanced or one"),
+        ("bayes(gap=9)", &diffusion, "below 9"),
+        ("fokker-planck(laplacian=exact)", &wide, "above 32"),
+        ("known-diffclf", &short, "extend the time grid"),
+    ] {
+        let terms = parse_terms(text).unwrap();
+        let message = validate_terms(&terms, spec, 2).unwrap_err().to_string();
+        assert!(message.contains(wanted), "{text}: {message}");
+    }
+    assert!(
+        ModelSpec {
+            velocity: true,
+            ..diffusion.clone()
+        }
+        .validate()
+        .is_err()
+    );
+}
+
+#[test]
+fn a_step_without_the_truth_it_needs_is_refused() {
+    let spec = crate::energy::tests::spec(Process::default(), Some(Form::InnerProduct), true);
+    let params: Vec<f64> = crate::energy::tests::params(&spec, 1);
+    for (terms, refused) in [
+        ("dsm+tsm", true),
+        ("target-score", true),
+        ("known-diffclf(ends=first)", true),
+        ("known-diffclf", false),
+    ] {
+        let sum = Sum {
+            terms,
+            levels: 2,
+            times: TimeSampler::Grid {},
+        };
+        let mut step = step::<f64>(&spec, sum, 3, false, 1, Isa::detect()).with_truth(None);
+        let rows = clouds(&spec);
+        let mut losses = Losses::default();
+        let result = step.run(&params, 0, endpoints(&spec, &rows), &mut losses, &mut []);
+        assert_eq!(result.is_err(), refused, "{terms}");
+        if let Err(error) = result {
+            let message = error.to_string();
+            assert!(message.contains("mog40"), "{message}");
+        }
+    }
+}
+
+/// The learned velocity of an interpolant is its network's; that of a diffusion follows from the score.
+#[test]
+fn a_model_gives_its_velocity() {
+    use crate::energy::tests::reference::Reference;
+    use crate::energy::tests::{learned, params, spec};
+    use crate::energy::{Energy, Velocity};
+    let plain = spec(
+        Process::by_name("linear").unwrap(),
+        Some(Form::InnerProduct),
+        true,
+    );
+    let message = learned::<f64>(&plain, &params(&plain, 1), Isa::detect())
+        .velocity()
+        .err()
+        .unwrap()
+        .to_string();
+    assert!(message.contains("dsm+diffclf+velocity"), "{message}");
+    let (times, points) = ([0.2, 0.7], [0.3, -0.8, 1.1, 0.4, 0.9, -1.6]);
+    let mut out = [0.0; 6];
+    let spec_ = with_velocity(plain);
+    let values: Vec<f64> = params(&spec_, 1);
+    let model = learned::<f64>(&spec_, &values, Isa::detect());
+    model
+        .velocity()
+        .unwrap()
+        .velocity(&times, &points, &mut out);
+    let reference = Reference::new(&spec_, &values);
+    for i in 0..2 {
+        let expected = reference.velocity(times[i], &points[3 * i..][..3]);
+        for (found, expected) in out[3 * i..].iter().zip(expected) {
+            assert!((found - expected).abs() < 1e-12 * (1.0 + expected.abs()));
+        }
+    }
+    // A zero network is exact for Gaussian data.
+    let spec_ = spec(Process::default(), Some(Form::InnerProduct), false);
+    let model = learned::<f64>(&spec_, &spec_.layout().initialise(1), Isa::detect());
+    let exact = truth(&spec_);
+    let mut expected = [0.0; 6];
+    exact.velocity(&times, &points, &mut expected);
+    let velocity = model.velocity().unwrap();
+    assert_eq!(Velocity::dim(&velocity), Energy::dim(&model));
+    velocity.velocity(&times, &points, &mut out);
+    for (found, expected) in out.iter().zip(expected) {
+        assert!(
+            (found - expected).abs() < 1e-10 * (1.0 + expected.abs()),
+            "{found} {expected}"
+        );
     }
 }

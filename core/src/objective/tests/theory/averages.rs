@@ -58,7 +58,7 @@ fn the_conditional_time_score_averages_to_the_time_score() {
 }
 
 /// `grad log q_0(x_0) / alpha` and `grad log q_1(x_1) / beta` average to the score. Without the factor they do not, and the
-/// log-densities themselves, which the paper prints, have nothing to do with it.
+/// energies themselves, which the paper prints, have nothing to do with it.
 #[test]
 fn the_target_score_averages_to_the_score() {
     let slope = |m: &GaussianMixture, x: f64| difference(1e-3, |h| m.log_density(&[x + h]));
