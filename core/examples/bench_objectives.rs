@@ -78,7 +78,7 @@ impl Runner {
             purpose: Purpose::Noise,
         };
         let system = |name: &str| System::by_name(name, spec.dim, 0);
-        let mixture = |name: &str| Ok(system(name)?.mixture().cloned());
+        let mixture = |name: &str| -> Result<_> { Ok(system(name)?.mixture().cloned()) };
         let truth: Option<Arc<dyn Energy>> = match (mixture("mog40")?, mixture("mog2")?) {
             (Some(start), end) => {
                 let end = end.filter(|_| spec.process.is_interpolant());

@@ -84,6 +84,9 @@ pub(crate) fn binary_generator(name: &str, log_r: f64) -> (f64, f64) {
     }
 }
 
+/// An exact log-density.
+type LogDensity<'a> = Box<dyn Fn(&[f64]) -> f64 + 'a>;
+
 impl Row<'_> {
     fn d(&self) -> usize {
         self.spec.dim
@@ -282,7 +285,7 @@ impl Row<'_> {
     fn known_diffclf(&self, ends: &str) -> f64 {
         let diffusion = !self.spec.process.is_interpolant();
         let last = self.spec.grid.t_max();
-        let mut known: Vec<(Vec<f64>, Box<dyn Fn(&[f64]) -> f64 + '_>)> = Vec::new();
+        let mut known: Vec<(Vec<f64>, LogDensity<'_>)> = Vec::new();
         let exact = |t: f64| {
             move |y: &[f64]| {
                 let mut out = [0.0];
