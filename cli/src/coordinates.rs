@@ -41,6 +41,17 @@ impl<'a> Coordinates<'a> {
         }
     }
 
+    /// Points at `time`, in place, to the user's coordinates.
+    pub fn points_to_user(&self, time: f64, points: &mut [f64]) {
+        let Standardisation { shift, scale } = self.standardisation;
+        let factor = self.process.x0_scale(time) + self.process.x1_scale(time);
+        for row in points.chunks_exact_mut(shift.len()) {
+            for (y, shift) in row.iter_mut().zip(shift) {
+                *y = factor * shift + scale * *y;
+            }
+        }
+    }
+
     /// Points at time 0, in place, to the user's coordinates.
     pub fn data_to_user(&self, points: &mut [f64]) {
         let Standardisation { shift, scale } = self.standardisation;
@@ -169,6 +180,8 @@ mod tests {
         assert!((energy[0] + log_density(time, y)).abs() < 1e-12);
         // Near time 0 the density is the start's own, in the user's coordinates.
         assert!((log_density(1e-12, y) - start.log_density(&y)).abs() < 1e-9);
+        map.points_to_user(time, &mut points);
+        assert!((points[0] - y[0]).abs() < 1e-12 && (points[1] - y[1]).abs() < 1e-12);
         let mut back = [0.4, 0.6];
         map.data_to_user(&mut back);
         map.points_to_model(0.0, &mut back);

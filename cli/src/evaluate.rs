@@ -163,6 +163,27 @@ fn exact_path(args: &Args, content: &Content) -> Result<(ExactPath, Vec<String>)
     Ok((ExactPath::new(spec.process, start, end)?, names))
 }
 
+/// The exact path of the systems a model was trained on, in its coordinates; none if one of them is a file, or no mixture.
+pub fn known_path(content: &Content) -> Result<Option<ExactPath>> {
+    let spec = &content.spec;
+    let mut ends = Vec::new();
+    for data in &content.record.data {
+        let Some(seed) = data.system_seed else {
+            return Ok(None);
+        };
+        let system = System::by_name(&data.name, spec.dim, seed)?;
+        let Some(mixture) = system.mixture() else {
+            return Ok(None);
+        };
+        ends.push(Coordinates::of(content).mixture(mixture)?);
+    }
+    let mut ends = ends.into_iter();
+    match ends.next() {
+        Some(start) => Ok(Some(ExactPath::new(spec.process, start, ends.next())?)),
+        None => Ok(None),
+    }
+}
+
 fn mixture(
     args: &Args,
     content: &Content,

@@ -74,7 +74,7 @@ pub fn run(args: Args) -> Result<()> {
 }
 
 /// The description, line by line.
-fn facts(content: &Content) -> Vec<(&'static str, String)> {
+pub fn facts(content: &Content) -> Vec<(&'static str, String)> {
     let (spec, record) = (&content.spec, &content.record);
     let settings = &record.settings;
     let words = |value: serde_json::Value| -> String {

@@ -17,6 +17,7 @@ mod progress;
 mod report;
 mod reproduce;
 mod run_folder;
+mod run_report;
 mod sample;
 mod selftest;
 mod session;
@@ -53,6 +54,7 @@ enum Command {
     Train(Box<train::Args>),
     Evaluate(evaluate::Args),
     Diagnose(diagnose::Args),
+    Report(run_report::Args),
     Density(density::Args),
     Sample(sample::Args),
     Inspect(inspect::Args),
@@ -66,6 +68,7 @@ fn main() -> ExitCode {
         Command::Train(args) => train::run(*args),
         Command::Evaluate(args) => evaluate::run(args),
         Command::Diagnose(args) => diagnose::run(args),
+        Command::Report(args) => run_report::run(args),
         Command::Density(args) => density::run(args),
         Command::Sample(args) => sample::run(args),
         Command::Inspect(args) => inspect::run(args),

@@ -1,4 +1,5 @@
-//! The run folder: `config.toml`, `log.jsonl`, `checkpoint.safetensors` and `model.safetensors`, each whole at any moment.
+//! The run folder: `config.toml`, `log.jsonl`, `checkpoint.safetensors`, `model.safetensors` and `report.html`, each whole at any
+//! moment.
 
 use crate::error::{Error, Result};
 use crate::files::{FolderLock, read_bytes, remove_leftovers, write_atomic};
@@ -8,10 +9,13 @@ use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-const CONFIG: &str = "config.toml";
+/// Name of the settings in a run folder.
+pub const CONFIG: &str = "config.toml";
 /// Name of the log in a run folder.
 pub const LOG: &str = "log.jsonl";
 const CHECKPOINT: &str = "checkpoint.safetensors";
+/// Name of the page in a run folder.
+pub const REPORT: &str = "report.html";
 /// Name of the model in a run folder.
 pub const MODEL: &str = "model.safetensors";
 
@@ -54,7 +58,7 @@ impl RunFolder {
         })?;
         let folder = Self::take(path)?;
         // The checkpoint goes first: without it nothing of the old run can be continued by mistake.
-        for name in [CHECKPOINT, MODEL, LOG, CONFIG] {
+        for name in [CHECKPOINT, MODEL, LOG, CONFIG, REPORT] {
             let file = path.join(name);
             match fs::remove_file(&file) {
                 Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
@@ -77,7 +81,7 @@ impl RunFolder {
     /// Takes the folder of a run to be continued.
     pub fn take(path: &Path) -> Result<Self> {
         let lock = FolderLock::take(path)?;
-        for name in [CONFIG, LOG, CHECKPOINT, MODEL] {
+        for name in [CONFIG, LOG, CHECKPOINT, MODEL, REPORT] {
             remove_leftovers(&path.join(name))?;
         }
         Ok(Self {

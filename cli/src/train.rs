@@ -5,7 +5,8 @@ use crate::data::{Moments, Origin};
 use crate::error::{Error, Result};
 use crate::machine::Machine;
 use crate::print::note;
-use crate::run_folder::RunFolder;
+use crate::run_folder::{CONFIG, RunFolder};
+use crate::run_report::after_training;
 use crate::session::Session;
 use crate::settings::Settings;
 use diffclf::energy::exact::ExactPath;
@@ -42,8 +43,8 @@ A configuration file holds the same settings as the flags, with _ for -:
   steps = 15000
   process = { kind = \"vp\", beta_max = 20.0 }
 
-The run folder holds config.toml (all settings), log.jsonl (every figure), checkpoint.safetensors and
-model.safetensors. A run that was stopped in any way, even by kill -9, continues with --resume and ends with the
+The run folder holds config.toml (all settings), log.jsonl (every figure), checkpoint.safetensors,
+model.safetensors and report.html (a page with pictures and a diagnosis). A run that was stopped in any way, even by kill -9, continues with --resume and ends with the
 very bytes of an uninterrupted run (on the same kind of machine, whatever the number of threads).
 
 Exit codes: 0 success, 1 failed, 2 wrong usage or input, 3 numbers became infinite or NaN, 130 interrupted.";
@@ -81,6 +82,9 @@ pub struct Args {
         help_heading = "Run"
     )]
     checkpoint_every: f64,
+    /// Do not write report.html at the end
+    #[arg(long, help_heading = "Run")]
+    no_report: bool,
     /// No progress on the terminal
     #[arg(long, help_heading = "Run")]
     quiet: bool,
@@ -114,8 +118,9 @@ pub fn run(mut args: Args) -> Result<()> {
             say_if_large(file);
         }
     }
+    let (data, end) = (args.settings.data.clone(), args.settings.end.clone());
     train(Job {
-        path,
+        path: path.clone(),
         checkpoint_every: checkpoint_pause(args.checkpoint_every)?,
         pool: args.machine.pool()?,
         settings: args.settings,
@@ -123,7 +128,15 @@ pub fn run(mut args: Args) -> Result<()> {
         resume: args.resume,
         force: args.force,
         quiet: args.quiet,
-    })
+    })?;
+    if !args.no_report {
+        // A resumed run has its data in its settings, unless they have moved.
+        let saved = Settings::read(&path.join(CONFIG))?;
+        let files = [data.or(saved.data), end.or(saved.end)];
+        let files = files.each_ref().map(|file| file.as_deref());
+        after_training(&path, files, &args.machine, args.quiet);
+    }
+    Ok(())
 }
 
 /// A run and the folder it belongs to.

@@ -66,6 +66,16 @@ impl Axis {
         place.is_finite().then_some(place)
     }
 
+    /// The value at a place of a linear axis: the inverse of [`Axis::place`].
+    pub fn value(&self, place: f64) -> f64 {
+        self.low + place * (self.high - self.low)
+    }
+
+    /// High end minus low end.
+    pub fn width(&self) -> f64 {
+        self.high - self.low
+    }
+
     /// About `wanted` round values within the range, with their texts.
     pub fn ticks(&self, wanted: usize) -> Vec<(f64, String)> {
         if self.logarithmic {
@@ -235,6 +245,7 @@ mod tests {
             (axis.place(f64::NAN), axis.place(f64::INFINITY)),
             (None, None)
         );
+        assert_eq!((axis.value(0.25), axis.width()), (0.0, 4.0));
         let axis = Axis::logarithmic("", 0.1, 1000.0);
         assert!((axis.place(10.0).unwrap() - 0.5).abs() < 1e-12);
         assert_eq!((axis.place(0.0), axis.place(-1.0)), (None, None));

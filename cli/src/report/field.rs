@@ -1,7 +1,8 @@
 //! `Field`: a coloured plane with dots on it, as a PNG picture with axes drawn around it.
 
 use super::axis::Axis;
-use super::heatmap::{image, places};
+use super::heatmap::image;
+use super::square::places;
 use super::{escape, push};
 
 /// Colours on a regular grid of cells.

@@ -2,6 +2,7 @@
 
 use super::axis::Axis;
 use super::colour::viridis;
+use super::square::{self, HEIGHT, LEFT, SIDE, TOP, WIDTH, places};
 use super::{escape, push};
 use base64::Engine;
 
@@ -23,12 +24,7 @@ pub struct Heatmap<'a> {
     pub colour: Axis,
 }
 
-/// The drawing, the field of cells within it, and the colour bar to its right.
-const WIDTH: f64 = 430.0;
-const HEIGHT: f64 = 340.0;
-const LEFT: f64 = 62.0;
-const TOP: f64 = 10.0;
-const SIDE: f64 = 280.0;
+/// Left edge of the colour bar, to the right of the field.
 const BAR: f64 = LEFT + SIDE + 14.0;
 
 /// Palette number of transparent cells.
@@ -37,61 +33,22 @@ const NOTHING: u8 = 255;
 impl Heatmap<'_> {
     /// The picture as an `<svg>` element.
     pub fn svg(&self) -> String {
-        let alt = escape(self.alt);
-        let mut svg = format!(
-            "<svg class=\"heatmap\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{alt}\" xmlns=\"http://www.w3.org/2000/svg\">\
-             <title>{alt}</title>"
-        );
+        let mut svg = square::open(self.alt);
         let rows = self.values.len() / self.columns.max(1);
         if self.columns > 0 && rows > 0 {
-            // A picture's first line is its upper one.
-            let lines = self.values.chunks_exact(self.columns).rev();
-            let cells: Vec<u8> = lines
-                .flatten()
-                .map(|value| self.palette_number(*value))
-                .collect();
-            image(&mut svg, png(&cells, self.columns), (LEFT, TOP, SIDE, SIDE));
+            let field = png(&self.cells(), self.columns);
+            image(&mut svg, field, (LEFT, TOP, SIDE, SIDE));
         }
         let bar: Vec<u8> = (0..NOTHING).rev().collect();
         image(&mut svg, png(&bar, 1), (BAR, TOP, 12.0, SIDE));
-        for (x, width) in [(LEFT, SIDE), (BAR, 12.0)] {
-            push(
-                &mut svg,
-                format_args!(
-                    "<rect class=\"frame\" x=\"{x}\" y=\"{TOP}\" width=\"{width}\" height=\"{SIDE}\"/>"
-                ),
-            );
-        }
+        push(
+            &mut svg,
+            format_args!(
+                "<rect class=\"frame\" x=\"{BAR}\" y=\"{TOP}\" width=\"12\" height=\"{SIDE}\"/>"
+            ),
+        );
+        square::axes(&mut svg, &self.x, &self.y);
         let bottom = TOP + SIDE;
-        for (place, text) in places(&self.x, 6) {
-            let x = LEFT + place * SIDE;
-            push(
-                &mut svg,
-                format_args!("<path class=\"tick\" d=\"M{x:.1} {bottom}v4\"/>"),
-            );
-            push(
-                &mut svg,
-                format_args!(
-                    "<text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{text}</text>",
-                    bottom + 19.0
-                ),
-            );
-        }
-        for (place, text) in places(&self.y, 6) {
-            let y = bottom - place * SIDE;
-            push(
-                &mut svg,
-                format_args!("<path class=\"tick\" d=\"M{LEFT} {y:.1}h-4\"/>"),
-            );
-            push(
-                &mut svg,
-                format_args!(
-                    "<text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{text}</text>",
-                    LEFT - 7.0,
-                    y + 5.0
-                ),
-            );
-        }
         for (place, text) in places(&self.colour, 5) {
             let y = bottom - place * SIDE;
             push(
@@ -107,35 +64,34 @@ impl Heatmap<'_> {
                 ),
             );
         }
-        let (middle_x, middle_y) = (LEFT + SIDE / 2.0, TOP + SIDE / 2.0);
-        let (x, y, colour) = (
-            escape(&self.x.label),
-            escape(&self.y.label),
-            escape(&self.colour.label),
-        );
         push(
             &mut svg,
             format_args!(
-                "<text x=\"{middle_x}\" y=\"{}\" text-anchor=\"middle\">{x}</text>",
-                HEIGHT - 12.0
-            ),
-        );
-        push(
-            &mut svg,
-            format_args!(
-                "<text transform=\"translate(14 {middle_y}) rotate(-90)\" text-anchor=\"middle\">{y}</text>"
-            ),
-        );
-        push(
-            &mut svg,
-            format_args!(
-                "<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{colour}</text>",
+                "<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>",
                 WIDTH - 4.0,
-                HEIGHT - 12.0
+                HEIGHT - 12.0,
+                escape(&self.colour.label)
             ),
         );
         svg.push_str("</svg>");
         svg
+    }
+
+    /// The field alone as a PNG file, one pixel per cell.
+    pub fn png(&self) -> Option<Vec<u8>> {
+        if self.columns == 0 || self.values.len() < self.columns {
+            return None;
+        }
+        png(&self.cells(), self.columns).ok()
+    }
+
+    /// Palette numbers, the upper line first, as a picture wants them.
+    fn cells(&self) -> Vec<u8> {
+        let lines = self.values.chunks_exact(self.columns).rev();
+        lines
+            .flatten()
+            .map(|value| self.palette_number(*value))
+            .collect()
     }
 
     fn palette_number(&self, value: f64) -> u8 {
@@ -150,14 +106,6 @@ impl Heatmap<'_> {
             (place.clamp(0.0, 1.0) * f64::from(NOTHING - 1)).round() as u8
         })
     }
-}
-
-/// Tick places within the axis, with escaped texts.
-pub(super) fn places(axis: &Axis, wanted: usize) -> Vec<(f64, String)> {
-    let ticks = axis.ticks(wanted).into_iter();
-    ticks
-        .filter_map(|(value, text)| Some((axis.place(value)?, escape(&text))))
-        .collect()
 }
 
 /// An `<image>` element that holds its own PNG.

@@ -1,8 +1,9 @@
-//! Self-contained HTML reports: one file, no script, nothing fetched, light and dark, readable on a phone.
+//! Self-contained HTML reports: one file, nothing fetched, light and dark, readable on a phone and on paper. The only script
+//! moves a slider; without it all frames are there, one below the other.
 //!
-//! [`page`] holds text, tables and figures; [`heatmap`] draws a density on a grid; [`field`] a plane of
-//! colours with dots; [`curve`] draws lines; [`axis`]
-//! and [`colour`] are what the pictures share. Everything is a pure function from values to text.
+//! [`page`] holds text, tables and figures; [`heatmap`] draws a density on a grid; [`scatter`] draws
+//! points; [`field`] a plane of colours with dots; [`curve`] draws lines; [`axis`], [`square`] and [`colour`] are what the pictures
+//! share. Everything is a pure function from values to text.
 
 pub mod axis;
 pub mod colour;
@@ -10,6 +11,8 @@ pub mod curve;
 pub mod field;
 pub mod heatmap;
 pub mod page;
+pub mod scatter;
+pub mod square;
 
 /// Text made safe for HTML and SVG, inside elements and quoted attributes alike.
 pub fn escape(text: &str) -> String {
@@ -33,7 +36,8 @@ pub fn escape(text: &str) -> String {
 pub fn standalone(svg: &str) -> String {
     const STYLE: &str = "<style>text{font:13px system-ui,sans-serif;fill:#1a1a1a}.frame{fill:none;stroke:#595959}\
         .tick{stroke:#595959}.grid{stroke:#d0d0d0}.line{fill:none;stroke-width:2;stroke-linejoin:round;\
-        stroke-linecap:round}</style><rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>";
+        stroke-linecap:round}.dots{fill:none;stroke-width:2.4;stroke-linecap:round;stroke-opacity:.6}</style>\
+        <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>";
     match svg.split_once('>') {
         Some((start, rest)) => format!("{start}>{STYLE}{rest}\n"),
         None => svg.to_string(),

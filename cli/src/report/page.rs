@@ -7,6 +7,8 @@ use super::escape;
 pub struct Page {
     title: String,
     body: String,
+    /// There is a slider to move.
+    film: bool,
 }
 
 /// A table; the first column names its rows.
@@ -29,26 +31,81 @@ pub struct Figure {
     pub caption: String,
 }
 
+/// A verdict with its words.
+#[derive(Debug, Clone)]
+pub struct Notice {
+    /// pass, warn, fail or skipped.
+    pub mark: String,
+    /// What it is about.
+    pub title: String,
+    /// Paragraphs; the last is set small.
+    pub texts: Vec<String>,
+}
+
+/// One moment of a film.
+#[derive(Debug, Clone)]
+pub struct Frame {
+    /// Its name, such as `t = 0.1`.
+    pub name: String,
+    /// Pictures side by side.
+    pub figures: Vec<Figure>,
+}
+
 /// The whole appearance. Colours follow the reader's choice of light or dark; tables scroll by themselves on narrow
-/// screens.
+/// screens; on paper all frames of a film are printed.
 const STYLE: &str = "\
-:root{color-scheme:light dark;--ink:#1a1a1a;--paper:#fff;--soft:#595959;--rule:#d0d0d0}\
-@media (prefers-color-scheme:dark){:root{--ink:#e8e8e8;--paper:#161616;--soft:#a8a8a8;--rule:#444}}\
+:root{color-scheme:light dark;--ink:#1c1d21;--paper:#fff;--soft:#575a63;--rule:#d8dae0;--card:#f5f6f8;--accent:#005a8f;\
+--pass:#176b3a;--warn:#8a5a00;--fail:#b3261e;--skipped:#575a63}\
+@media (prefers-color-scheme:dark){:root{--ink:#e7e8ec;--paper:#141519;--soft:#a9adb8;--rule:#3a3d46;--card:#1d1f25;--accent:#7cc0ec;\
+--pass:#6cc890;--warn:#e0b050;--fail:#ff8a80;--skipped:#a9adb8}}\
 *{box-sizing:border-box}\
-body{margin:0 auto;padding:1rem;max-width:64rem;font:1rem/1.5 system-ui,sans-serif}\
-body{color:var(--ink);background:var(--paper)}\
-h1{font-size:1.6rem;line-height:1.2}h2{font-size:1.2rem;margin-top:2rem}\
+body{margin:0 auto;padding:1rem clamp(1rem,4vw,2.5rem) 3rem;max-width:70rem;font:1rem/1.55 system-ui,sans-serif}\
+body{color:var(--ink);background:var(--paper);overflow-wrap:break-word}\
+h1{font-size:1.75rem;line-height:1.2;margin:1rem 0 .3rem}\
+h2{font-size:1.25rem;margin:2.4rem 0 .6rem;padding-top:.6rem;border-top:1px solid var(--rule)}\
+h3{font-size:1rem;margin:0}\
+p{max-width:46rem}.lead{color:var(--soft);margin:.2rem 0 1rem}\
 .scroll{overflow-x:auto}\
 table{border-collapse:collapse;font-variant-numeric:tabular-nums}\
 caption{text-align:left;color:var(--soft);padding-bottom:.4rem}\
 th,td{padding:.3rem .8rem;border-bottom:1px solid var(--rule);text-align:right;white-space:nowrap}\
-th:first-child{text-align:left;padding-left:0}\
-.figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(17rem,100%),1fr));gap:1rem;margin:1.5rem 0}\
-figure{margin:0}figcaption{color:var(--soft);font-size:.9rem}\
-svg{width:100%;height:auto;max-width:36rem;font:13px system-ui,sans-serif;fill:var(--ink)}.heatmap{font-size:15px}\
+th:first-child{text-align:left;padding-left:0}.facts td{text-align:left;white-space:normal}\
+.figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(17rem,100%),1fr));gap:1rem;margin:1.2rem 0}\
+.wide{grid-template-columns:repeat(auto-fit,minmax(min(24rem,100%),1fr));gap:1.5rem}figure{margin:0;min-width:0}figcaption{color:var(--soft);font-size:.9rem}\
+svg{display:block;width:100%;height:auto;max-width:36rem;font:13px system-ui,sans-serif;fill:var(--ink)}.heatmap{font-size:15px}\
 .frame{fill:none;stroke:var(--soft)}.tick{stroke:var(--soft)}.grid{stroke:var(--rule)}\
 .line{fill:none;stroke-width:2;stroke-linejoin:round;stroke-linecap:round}\
-pre{overflow-x:auto;padding:.8rem;border:1px solid var(--rule)}";
+.dots{fill:none;stroke-width:2.4;stroke-linecap:round;stroke-opacity:.6}@media (prefers-color-scheme:dark){.dots,.line{filter:brightness(1.35)}.dots{stroke-opacity:.9}}\
+pre{overflow-x:auto;padding:.8rem 1rem;border:1px solid var(--rule);border-radius:.4rem;background:var(--card);font-size:.85rem}\
+.cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(9.5rem,1fr));gap:.8rem;margin:1rem 0;padding:0;list-style:none}\
+.cards li{padding:.7rem .9rem;border:1px solid var(--rule);border-radius:.5rem;background:var(--card)}\
+.cards span{display:block;color:var(--soft);font-size:.85rem}.cards b{font-size:1.25rem;line-height:1.3}\
+.notices{list-style:none;margin:1rem 0;padding:0;display:grid;gap:.7rem}\
+.notices li{padding:.6rem .9rem;border-left:.3rem solid var(--mark);background:var(--card);border-radius:0 .4rem .4rem 0}\
+.notices p{margin:.2rem 0}.notices p:last-child{color:var(--soft);font-size:.85rem}\
+.mark{color:var(--mark);font-weight:700;text-transform:uppercase;letter-spacing:.04em}.mark small{font-size:.8rem}\
+.pass{--mark:var(--pass)}.warn{--mark:var(--warn)}.fail{--mark:var(--fail)}.skipped{--mark:var(--skipped)}\
+.film{margin:1rem 0}.control{display:flex;flex-wrap:wrap;gap:.4rem 1rem;align-items:center;padding:.6rem .9rem;border:1px solid var(--rule);\
+border-radius:.5rem;background:var(--card)}.control[hidden]{display:none}\
+.control input{flex:1 1 12rem;min-width:8rem;height:2rem;accent-color:var(--accent)}\
+.control output{min-width:8rem;font-weight:600;font-variant-numeric:tabular-nums}\
+.shot>h3{margin-top:1rem}.live .shot{display:none}.live .shot.now{display:block}.live .shot>h3{display:none}\
+:focus-visible{outline:3px solid var(--accent);outline-offset:2px}\
+details>summary{cursor:pointer;font-weight:600;padding:.3rem 0}\
+footer{margin-top:3rem;color:var(--soft);font-size:.9rem}\
+@media print{:root{--ink:#000;--paper:#fff;--soft:#444;--rule:#bbb;--card:#fff;color-scheme:light}body{max-width:none;padding:0;font-size:10pt}\
+.control{display:none!important}.film{display:grid;grid-template-columns:1fr 1fr;gap:.5rem}.live .shot,.shot{display:block!important}\
+.live .shot>h3,.shot>h3{display:block!important;margin:0}.shot .figures{grid-template-columns:1fr 1fr;margin:.2rem 0;gap:.2rem}\
+.shot figcaption{display:none}.shot,figure,.notices li,tr{break-inside:avoid}h2{break-after:avoid}pre{white-space:pre-wrap}}";
+
+/// Moves the slider of every film. Without it the frames stand below each other, each with its name.
+const SCRIPT: &str = "\
+document.querySelectorAll('.film').forEach(function(film){\
+var shots=film.querySelectorAll('.shot'),control=film.querySelector('.control'),\
+range=control.querySelector('input'),text=control.querySelector('output');\
+function show(){shots.forEach(function(shot,k){shot.classList.toggle('now',k===Number(range.value))});\
+var name=shots[Number(range.value)].dataset.name;text.textContent=name;range.setAttribute('aria-valuetext',name)}\
+range.addEventListener('input',show);film.classList.add('live');control.hidden=false;show()});";
 
 impl Page {
     /// An empty page; the title is its first heading too.
@@ -56,6 +113,7 @@ impl Page {
         Self {
             title: title.into(),
             body: String::new(),
+            film: false,
         }
     }
 
@@ -67,6 +125,81 @@ impl Page {
     /// A paragraph of plain text.
     pub fn paragraph(&mut self, text: &str) -> &mut Self {
         self.element("p", text)
+    }
+
+    /// What the page is about, below its title.
+    pub fn lead(&mut self, text: &str) -> &mut Self {
+        self.body += &format!("<p class=\"lead\">{}</p>\n", escape(text));
+        self
+    }
+
+    /// The few figures that matter most: name, value, and the mark of a verdict if it is one.
+    pub fn cards(&mut self, cards: &[(&str, String, Option<&str>)]) -> &mut Self {
+        self.body += "<ul class=\"cards\">\n";
+        for (name, value, mark) in cards {
+            let class = mark.map_or(String::new(), |mark| {
+                format!(" class=\"mark {}\"", escape(mark))
+            });
+            self.body += &format!(
+                "<li><span>{}</span><b{class}>{}</b></li>\n",
+                escape(name),
+                escape(value)
+            );
+        }
+        self.body += "</ul>\n";
+        self
+    }
+
+    /// Verdicts with their words.
+    pub fn notices(&mut self, notices: &[Notice]) -> &mut Self {
+        self.body += "<ul class=\"notices\">\n";
+        for notice in notices {
+            let mark = escape(&notice.mark);
+            self.body += &format!(
+                "<li class=\"{mark}\"><h3><span class=\"mark\"><small>{mark}</small></span> {}</h3>",
+                escape(&notice.title)
+            );
+            for text in &notice.texts {
+                self.body += &format!("<p>{}</p>", escape(text));
+            }
+            self.body += "</li>\n";
+        }
+        self.body += "</ul>\n";
+        self
+    }
+
+    /// Frames behind a slider; below each other without a script, and all of them on paper.
+    pub fn film(&mut self, label: &str, frames: &[Frame]) -> &mut Self {
+        self.film = true;
+        let label = escape(label);
+        let last = frames.len().saturating_sub(1);
+        self.body += &format!(
+            "<div class=\"film\" role=\"group\" aria-label=\"{label}\"><div class=\"control\" hidden=\"\"><label for=\"film\">{label}</label>\
+             <input id=\"film\" type=\"range\" min=\"0\" max=\"{last}\" step=\"1\" value=\"0\"><output for=\"film\" aria-live=\"polite\"></output></div>\n"
+        );
+        for frame in frames {
+            let name = escape(&frame.name);
+            self.body += &format!("<div class=\"shot\" data-name=\"{name}\"><h3>{name}</h3>");
+            self.figures(&frame.figures);
+            self.body += "</div>\n";
+        }
+        self.body += "</div>\n";
+        self
+    }
+
+    /// Text that is long and seldom read, to be opened; the first line says what it is.
+    pub fn details(&mut self, summary: &str, text: &str) -> &mut Self {
+        self.body += &format!(
+            "<details><summary>{}</summary><pre tabindex=\"0\">{}</pre></details>\n",
+            escape(summary),
+            escape(text)
+        );
+        self
+    }
+
+    /// A small line at the end.
+    pub fn footer(&mut self, text: &str) -> &mut Self {
+        self.element("footer", text)
     }
 
     /// Text kept as it is: a command, a configuration.
@@ -106,9 +239,35 @@ impl Page {
         self
     }
 
+    /// Names and what they stand for.
+    pub fn facts(&mut self, caption: &str, facts: &[(String, String)]) -> &mut Self {
+        self.body += &format!(
+            "<div class=\"scroll facts\"><table><caption>{}</caption><tbody>\n",
+            escape(caption)
+        );
+        for (name, value) in facts {
+            self.body += &format!(
+                "<tr><th scope=\"row\">{}</th><td>{}</td></tr>\n",
+                escape(name),
+                escape(value)
+            );
+        }
+        self.body += "</tbody></table></div>\n";
+        self
+    }
+
     /// Pictures side by side, below each other where the screen is narrow.
     pub fn figures(&mut self, figures: &[Figure]) -> &mut Self {
-        self.body += "<div class=\"figures\">\n";
+        self.row("figures", figures)
+    }
+
+    /// Pictures that need room: not more than two side by side.
+    pub fn wide_figures(&mut self, figures: &[Figure]) -> &mut Self {
+        self.row("figures wide", figures)
+    }
+
+    fn row(&mut self, class: &str, figures: &[Figure]) -> &mut Self {
+        self.body += &format!("<div class=\"{class}\">\n");
         for Figure { svg, caption } in figures {
             self.body += &format!(
                 "<figure>{svg}<figcaption>{}</figcaption></figure>\n",
@@ -122,10 +281,15 @@ impl Page {
     /// The whole file.
     pub fn html(&self) -> String {
         let (title, body) = (escape(&self.title), &self.body);
+        let script = if self.film {
+            format!("<script>{SCRIPT}</script>\n")
+        } else {
+            String::new()
+        };
         format!(
             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{title}</title>\n\
-             <style>{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n{body}</main>\n</body>\n</html>\n"
+             <style>{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n{body}</main>\n{script}</body>\n</html>\n"
         )
     }
 }
@@ -233,6 +397,48 @@ mod tests {
         }
         // A short row is filled up.
         assert!(html.contains("<td>&lt;0</td><td></td></tr>"));
+    }
+
+    #[test]
+    fn a_film_stays_reachable_without_its_script() {
+        let frames: Vec<Frame> = (0..3)
+            .map(|k| Frame {
+                name: format!("t = <{k}>"),
+                figures: vec![Figure {
+                    svg: format!("<svg><title>{k}</title></svg>"),
+                    caption: format!("frame {k}"),
+                }],
+            })
+            .collect();
+        let mut page = Page::new("A film");
+        page.lead("what it is")
+            .cards(&[
+                ("verdict", "pass".into(), Some("pass")),
+                ("loss", "3.97".into(), None),
+            ])
+            .notices(&[Notice {
+                mark: "warn".into(),
+                title: "a & b".into(),
+                texts: vec!["found".into(), "limits".into()],
+            }])
+            .film("time", &frames)
+            .facts("facts", &[("dimension".into(), "2".into())])
+            .details("more", "a < b")
+            .footer("made by");
+        let html = page.html();
+        assert_well_formed(&html);
+        // Only the script hides frames: the class that does is not in the document.
+        assert!(
+            !html.contains("class=\"film live\"") && html.matches("class=\"shot\"").count() == 3
+        );
+        assert!(html.contains("type=\"range\"") && html.contains("max=\"2\""));
+        assert!(
+            html.contains("data-name=\"t = &lt;1&gt;\"") && html.matches("<script>").count() == 1
+        );
+        let outside = html.replace("http://www.w3.org/2000/svg", "");
+        for part in ["http", "<link", "url(", "@import", "src="] {
+            assert!(!outside.contains(part), "{part} found");
+        }
     }
 
     #[test]

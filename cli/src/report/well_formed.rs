@@ -2,7 +2,7 @@
 
 /// Panics with the place when `text` is not well formed. HTML's void elements need no end.
 pub fn assert_well_formed(text: &str) {
-    const VOID: [&str; 3] = ["meta", "br", "img"];
+    const VOID: [&str; 4] = ["meta", "br", "img", "input"];
     let mut open: Vec<&str> = Vec::new();
     let mut rest = text;
     while let Some(start) = rest.find('<') {
@@ -29,8 +29,9 @@ pub fn assert_well_formed(text: &str) {
             "unbalanced quotes in <{tag}>"
         );
         let name = tag.split([' ', '/']).next().unwrap_or_default();
-        if name == "style" {
-            rest = &rest[rest.find("</style>").expect("style is closed")..];
+        if ["style", "script"].contains(&name) {
+            let end = format!("</{name}>");
+            rest = &rest[rest.find(&end).expect("style and script are closed")..];
         }
         if !tag.ends_with('/') && !VOID.contains(&name) {
             open.push(name);

@@ -4,7 +4,7 @@ use super::{Place, SMALL, clouds, write_rows};
 use serde_json::Value;
 
 /// Enough training for two modes in the plane, in seconds.
-const ENOUGH: &str = "--t-min 0.01 --grid-levels 64 --width 48 --depth 2 --batch 256 --rate 0.003 --average 0.99 --threads 2 --quiet";
+const ENOUGH: &str = "--t-min 0.01 --grid-levels 64 --width 48 --depth 2 --batch 256 --rate 0.003 --average 0.99 --threads 2 --no-report --quiet";
 
 fn verdict(document: &Value, name: &str) -> String {
     let checks = document["diagnosis"]["checks"].as_array().unwrap();

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 /// A run of a second or so, with a stage change in the middle, held-out rows and frequent checkpoints.
 const RUN: &str = "train --system mog2 --dim 3 --samples 400 --held-out 0.1 --held-out-every 20 --width 32 --depth 2 \
                    --batch 128 --levels 3 --grid-levels 32 --score-steps 150 --steps 150 --log-every 7 --threads 2 \
-                   --checkpoint-every 0.02 --quiet";
+                   --checkpoint-every 0.02 --no-report --quiet";
 
 fn start(place: &Place, arguments: &str) -> Child {
     place

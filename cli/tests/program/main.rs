@@ -96,7 +96,7 @@ impl Place {
 }
 
 /// A small training that takes a fraction of a second.
-const SMALL: &str = "--width 16 --depth 2 --batch 64 --levels 3 --grid-levels 32 --score-steps 6 --steps 6 --threads 2 --quiet";
+const SMALL: &str = "--width 16 --depth 2 --batch 64 --levels 3 --grid-levels 32 --score-steps 6 --steps 6 --threads 2 --no-report --quiet";
 
 /// A .npy file of version 1.0 around these bytes.
 fn write_npy_bytes(path: &Path, descr: &str, fortran: &str, shape: &str, data: &[u8]) {
