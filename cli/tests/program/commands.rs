@@ -203,7 +203,8 @@ fn help_has_examples_and_a_pipe_may_close() {
     let place = Place::new();
     let text = place.run("--help");
     for command in [
-        "demo", "train", "evaluate", "diagnose", "density", "sample", "inspect", "selftest",
+        "demo", "train", "evaluate", "diagnose", "report", "density", "sample", "inspect",
+        "selftest",
     ] {
         assert!(text.contains(command), "{text}");
         let help = place.run(&format!("{command} --help"));

@@ -3,7 +3,9 @@
 mod bad_input;
 mod commands;
 mod diagnose;
+mod guide;
 mod interrupted;
+mod report;
 mod reproduce;
 mod training;
 
