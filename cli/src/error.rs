@@ -134,7 +134,9 @@ fn core_exit_code(error: &CoreError) -> u8 {
         CoreError::NonFinite { .. }
         | CoreError::ModelNotFinite { .. }
         | CoreError::Diverged { .. }
-        | CoreError::PoorOverlap { .. } => EXIT_NUMERICAL,
+        | CoreError::PoorOverlap { .. }
+        | CoreError::Disconnected { .. }
+        | CoreError::NotConverged { .. } => EXIT_NUMERICAL,
         _ => EXIT_USAGE,
     }
 }

@@ -168,6 +168,55 @@ pub enum Error {
         /// The least that is allowed.
         least: f64,
     },
+    /// A reduced energy that no state can have.
+    #[error(
+        "the reduced energy of sample {sample} in state {state} (both counted from 0) is {found}, expected {expected}; check how \
+         it was computed, or leave that sample out"
+    )]
+    BadEnergy {
+        /// Which state.
+        state: usize,
+        /// Which sample.
+        sample: usize,
+        /// What was found.
+        found: f64,
+        /// What is allowed there.
+        expected: &'static str,
+    },
+    /// Groups of states without common samples: nothing ties their free energies together.
+    #[error(
+        "the samples do not connect states {}: the free energies between these groups are undetermined; sample states in \
+         between, or take more samples",
+        group_text(groups)
+    )]
+    Disconnected {
+        /// The groups, by number of state.
+        groups: Vec<Vec<usize>>,
+    },
+    /// An iteration did not reach its tolerance.
+    #[error(
+        "{method} did not converge in {iterations} iterations (last change {change:.3e}, worst at state {state}); look at the \
+         overlap of that state with the others, or allow a larger tolerance"
+    )]
+    NotConverged {
+        /// Which iteration.
+        method: &'static str,
+        /// How many steps were taken.
+        iterations: usize,
+        /// The last step.
+        change: f64,
+        /// The state that changed most.
+        state: usize,
+    },
+}
+
+/// `{0, 1} and {2, 3}`.
+fn group_text(groups: &[Vec<usize>]) -> String {
+    let text = |group: &Vec<usize>| {
+        let states: Vec<String> = group.iter().map(usize::to_string).collect();
+        format!("{{{}}}", states.join(", "))
+    };
+    groups.iter().map(text).collect::<Vec<_>>().join(" and ")
 }
 
 #[cfg(test)]

@@ -12,7 +12,8 @@
 //! 3. [`objective`]: the losses, built from energies and scores;
 //! 4. [`train`]: stages, optimiser, exact resume;
 //! 5. [`sample`]: new samples from a learned energy;
-//! 6. [`metric`]: how close a model is to the truth, where the truth is known ([`system`]).
+//! 6. [`metric`]: how close a model is to the truth, where the truth is known ([`system`]);
+//! 7. [`free_energy`]: free-energy differences with error bars, from samples, works or learned energies.
 //!
 //! Underneath lies [`network`], a static graph of row-tile primitives that is closed under differentiation, and
 //! [`format`](mod@format) with [`model`] turn models into files. All randomness is counter-based ([`rng`]): results do not depend on
@@ -66,6 +67,7 @@
 pub mod energy;
 pub mod error;
 pub mod format;
+pub mod free_energy;
 pub mod metric;
 pub mod model;
 pub mod network;

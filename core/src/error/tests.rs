@@ -99,4 +99,22 @@ messages! {
     } => "the overlap of the levels at times 0.5 and 0.4 is 1.20e-3 (conditional effective sample size, a share of the \
           particles), expected at least 0.05: take more levels there, let them be chosen (adaptive levels), or bring the \
           densities nearer to each other";
+    bad_energy, Error::BadEnergy { .. }, Error::BadEnergy {
+        state: 2,
+        sample: 31,
+        found: f64::NAN,
+        expected: "a number or plus infinity",
+    } => "the reduced energy of sample 31 in state 2 (both counted from 0) is NaN, expected a number or plus infinity; check \
+          how it was computed, or leave that sample out";
+    disconnected, Error::Disconnected { .. }, Error::Disconnected {
+        groups: vec![vec![0, 1], vec![2]],
+    } => "the samples do not connect states {0, 1} and {2}: the free energies between these groups are undetermined; sample \
+          states in between, or take more samples";
+    not_converged, Error::NotConverged { .. }, Error::NotConverged {
+        method: "MBAR",
+        iterations: 200,
+        change: 0.5,
+        state: 3,
+    } => "MBAR did not converge in 200 iterations (last change 5.000e-1, worst at state 3); look at the overlap of that state \
+          with the others, or allow a larger tolerance";
 }

@@ -1,10 +1,13 @@
 //! Public targets with known answers: mixtures, rings, boxes, moons, a checkerboard.
 //!
 //! Each target has a file and implements [`Target`]; [`System::by_name`] is the registry. Adding one: a file, a line in
-//! [`System::NAMES`] and one in [`System::by_name`].
+//! [`System::NAMES`] and one in [`System::by_name`]. [`HarmonicLadder`], [`WorkDistribution`] and [`DoubleWells`] are families
+//! with exact free energies, for estimators of those.
 
 mod boxes;
 mod checkerboard;
+mod double_wells;
+mod harmonic_ladder;
 pub(crate) mod log_sum;
 pub(crate) mod matrix;
 pub(crate) mod mixture;
@@ -13,15 +16,19 @@ mod mog40;
 mod moons;
 mod rings;
 mod two_modes;
+mod work_distribution;
 
 pub use boxes::Boxes;
 pub use checkerboard::Checkerboard;
+pub use double_wells::DoubleWells;
+pub use harmonic_ladder::HarmonicLadder;
 pub use mixture::{Affine, Covariance, GaussianMixture};
 pub use mog2::mog2;
 pub use mog40::mog40;
 pub use moons::Moons;
 pub use rings::Rings;
 pub use two_modes::two_modes;
+pub use work_distribution::WorkDistribution;
 
 use crate::rng::{Purpose, Stream};
 use crate::{Error, Result};

@@ -269,6 +269,36 @@ product! {
     outer = outer_body(rows: usize, ka: usize, kb: usize, a: *const T, b: *const T, c: *mut T)
 }
 
+/// `c (m x m) += a b^T` for two `m x k` matrices: a Gram matrix, summed over tiles. `packed` is room for the packed `b`.
+///
+/// # Panics
+/// If a slice does not have the length its shape says.
+pub(crate) fn add_gram(
+    isa: Isa,
+    (m, k): (usize, usize),
+    a: &[f64],
+    b: &[f64],
+    packed: &mut [f64],
+    c: &mut [f64],
+) {
+    assert!(a.len() == m * k && b.len() == m * k && c.len() == m * m);
+    assert_eq!(packed.len(), packed_len(isa, k, m));
+    pack(isa, k, m, b, true, packed);
+    // SAFETY: the lengths were checked just now.
+    unsafe {
+        matmul(
+            isa,
+            m,
+            k,
+            m,
+            a.as_ptr(),
+            packed.as_ptr(),
+            c.as_mut_ptr(),
+            true,
+        );
+    }
+}
+
 /// GFLOP/s of a large single-precision product on all threads of the pool, run for about `seconds`: what a step can
 /// be measured against.
 pub fn sgemm_peak(pool: &super::pool::Pool, isa: Isa, seconds: f64) -> f64 {
@@ -361,6 +391,15 @@ mod tests {
                             }
                         }
                     }
+                }
+                let (a, b, mut c) = (numbers(m * k, 7), numbers(m * k, 8), numbers(m * m, 9));
+                let before = c.clone();
+                let mut packed = vec![0.0; packed_len(isa, k, m)];
+                add_gram(isa, (m, k), &a, &b, &mut packed, &mut c);
+                for (at, value) in c.iter().enumerate() {
+                    let (i, j) = (at / m, at % m);
+                    let product: f64 = (0..k).map(|p| a[i * k + p] * b[j * k + p]).sum();
+                    assert!((value - before[at] - product).abs() < 1e-12, "{isa} gram");
                 }
                 let (a, b, c0) = (numbers(m * k, 4), numbers(m * n, 5), numbers(k * n, 6));
                 let mut c = c0.clone();

@@ -9,6 +9,7 @@ pub(crate) mod gemm;
 pub(crate) mod pool;
 mod real;
 pub(crate) mod rows;
+pub(crate) mod softmax;
 pub mod vector;
 
 pub use real::Real;

@@ -1,0 +1,82 @@
+//! The estimators against pymbar, against exact answers, and their error bars against the spread they announce.
+
+mod calibration;
+mod pymbar;
+mod refusals;
+
+use super::{Matrix, Mbar, MbarSettings};
+use crate::network::{Isa, Pool};
+use crate::system::HarmonicLadder;
+use std::sync::Arc;
+
+fn ladder() -> HarmonicLadder {
+    HarmonicLadder::new(2, vec![0.0, 0.5, 0.9, 1.6], vec![1.0, 1.7, 4.0, 2.5]).unwrap()
+}
+
+#[test]
+fn threads_do_not_change_a_bit_and_kernels_hardly_anything() {
+    let counts = [3000, 0, 2500, 3200];
+    let (_, energies) = ladder().sample(&counts, 3);
+    let matrix = Matrix::new(&energies, 4).unwrap();
+    let solve = |threads: usize, isa: Isa| {
+        let settings = MbarSettings {
+            pool: Some(Arc::new(Pool::new(threads))),
+            isa,
+            ..MbarSettings::default()
+        };
+        let mbar = Mbar::solve(&matrix, &counts, &settings).unwrap();
+        (mbar.log_z(), mbar.covariance().to_vec())
+    };
+    let reference = solve(1, Isa::Portable);
+    for isa in Isa::available() {
+        let one = solve(1, isa);
+        assert_eq!(one, solve(3, isa), "{isa}");
+        for (a, b) in reference.0.iter().zip(&one.0) {
+            assert!((a - b).abs() < 1e-12, "{isa}");
+        }
+    }
+}
+
+/// Energies far from zero, in steps that a start from f = 0 would not survive, and forbidden samples.
+#[test]
+fn offsets_and_walls_do_no_harm() {
+    let counts = [400, 400, 400, 400];
+    let (points, energies) = ladder().sample(&counts, 5);
+    let matrix_of_plain = Matrix::new(&energies, 4).unwrap();
+    let plain = Mbar::solve(&matrix_of_plain, &counts, &MbarSettings::default()).unwrap();
+    let offsets = [0.0, -4e4, 1e5, 7e5];
+    let moved: Vec<f64> = energies
+        .iter()
+        .enumerate()
+        .map(|(i, u)| u + offsets[i / 1600])
+        .collect();
+    let matrix_of_moved = Matrix::new(&moved, 4).unwrap();
+    let moved = Mbar::solve(&matrix_of_moved, &counts, &MbarSettings::default()).unwrap();
+    for k in 0..4 {
+        let (a, b) = (plain.difference(0, k), moved.difference(0, k));
+        // Energies of 7e5 carry rounding of 1e-10.
+        assert!((a.mean - offsets[k] - b.mean).abs() < 1e-8, "{a:?} {b:?}");
+        assert!((a.error - b.error).abs() < 1e-8);
+    }
+    // A fifth state without samples that forbids one half of the plane of state 1: Z is cut in half.
+    let mut walled = energies.clone();
+    walled.extend((0..1600).map(|n| {
+        if points[2 * n] < 0.5 {
+            energies[1600 + n]
+        } else {
+            f64::INFINITY
+        }
+    }));
+    let matrix_of_walled = Matrix::new(&walled, 5).unwrap();
+    let walled = Mbar::solve(
+        &matrix_of_walled,
+        &[400, 400, 400, 400, 0],
+        &MbarSettings::default(),
+    )
+    .unwrap();
+    let half = walled.difference(1, 4);
+    assert!(
+        (half.mean + 2f64.ln()).abs() < 4.0 * half.error && half.error < 0.1,
+        "{half:?}"
+    );
+}
