@@ -8,6 +8,7 @@ mod diagnose;
 mod error;
 mod evaluate;
 mod files;
+mod free_energy;
 mod inspect;
 mod judging;
 mod machine;
@@ -55,6 +56,7 @@ enum Command {
     Evaluate(evaluate::Args),
     Diagnose(diagnose::Args),
     Report(run_report::Args),
+    FreeEnergy(free_energy::Args),
     Density(density::Args),
     Sample(sample::Args),
     Inspect(inspect::Args),
@@ -69,6 +71,7 @@ fn main() -> ExitCode {
         Command::Evaluate(args) => evaluate::run(args),
         Command::Diagnose(args) => diagnose::run(args),
         Command::Report(args) => run_report::run(args),
+        Command::FreeEnergy(args) => free_energy::run(args),
         Command::Density(args) => density::run(args),
         Command::Sample(args) => sample::run(args),
         Command::Inspect(args) => inspect::run(args),

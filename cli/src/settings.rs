@@ -27,13 +27,13 @@ pub struct Settings {
     /// Samples of the second endpoint, for an interpolant
     #[arg(long, value_name = "DATA1.npy", help_heading = "Data")]
     pub end: Option<PathBuf>,
-    /// Learn a built-in system instead of a file: mog40, mog2, two-modes, rings, boxes, moons, checkerboard
+    /// Learn a built-in system instead of a file: mog40, mog2, pair-a, pair-b, two-modes, rings, boxes, moons, checkerboard
     #[arg(long, value_name = "NAME", help_heading = "Data")]
     pub system: Option<String>,
     /// Built-in system at the second endpoint, for an interpolant
     #[arg(long, value_name = "NAME", help_heading = "Data")]
     pub end_system: Option<String>,
-    /// Dimension of the system (mog40 and mog2 take any; the others live in the plane)
+    /// Dimension of the system (mog40, mog2 and the pair take any; the others live in the plane)
     #[arg(long, value_name = "D", help_heading = "Data")]
     pub dim: Option<usize>,
     /// Seed of the system's own parameters (the means of mog40) [default: 0]

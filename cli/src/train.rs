@@ -381,10 +381,9 @@ fn open_origins(settings: &Settings) -> Result<Vec<Origin>> {
             "--dim is {dim}, but the data have {found} columns; leave it out for a file"
         )));
     }
-    let planar = |name: &str| !["mog40", "mog2"].contains(&name);
     let of_system = systems
         .iter()
-        .any(|name| name.as_deref().is_some_and(planar))
+        .any(|name| name.as_deref().is_some_and(System::is_planar))
         .then_some(2);
     let (seed, system_seed) = (s.seed.unwrap_or(0), s.system_seed.unwrap_or(0));
     let mut opened = Vec::with_capacity(count);

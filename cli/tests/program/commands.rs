@@ -203,7 +203,15 @@ fn help_has_examples_and_a_pipe_may_close() {
     let place = Place::new();
     let text = place.run("--help");
     for command in [
-        "demo", "train", "evaluate", "diagnose", "report", "density", "sample", "inspect",
+        "demo",
+        "train",
+        "evaluate",
+        "diagnose",
+        "report",
+        "free-energy",
+        "density",
+        "sample",
+        "inspect",
         "selftest",
     ] {
         assert!(text.contains(command), "{text}");

@@ -3,6 +3,7 @@
 mod bad_input;
 mod commands;
 mod diagnose;
+mod free_energy;
 mod guide;
 mod interrupted;
 mod report;

@@ -314,14 +314,12 @@ impl<T: Real> Energy for LearnedEnergy<T> {
         self.evaluate(times, points, energy, score);
     }
 
+    fn energy_rate(&self, times: &[f64], points: &[f64], out: &mut [f64]) {
+        self.run(What::Rate, Self::when(times), times, points, [(out, 1)]);
+    }
+
     fn time_score(&self, times: &[f64], points: &[f64], out: &mut [f64]) {
-        self.run(
-            What::Rate,
-            Self::when(times),
-            times,
-            points,
-            [(&mut *out, 1)],
-        );
+        self.energy_rate(times, points, out);
         for (i, out) in out.iter_mut().enumerate() {
             let time = if times.len() == 1 { times[0] } else { times[i] };
             let (k, _) = self.spec.grid.locate(time);

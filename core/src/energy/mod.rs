@@ -52,6 +52,18 @@ pub trait Energy: Send + Sync {
     /// d/dt (-U(t, y) + F(t)).
     fn time_score(&self, times: &[f64], points: &[f64], out: &mut [f64]);
 
+    /// dU/dt at a fixed point: the integrand of thermodynamic integration. By default from the time score and F'(t).
+    fn energy_rate(&self, times: &[f64], points: &[f64], out: &mut [f64]) {
+        /// Step of the central difference of F.
+        const STEP: f64 = 1e-5;
+        self.time_score(times, points, out);
+        for (i, out) in out.iter_mut().enumerate() {
+            let time = if times.len() == 1 { times[0] } else { times[i] };
+            let rise = self.free_energy(time + STEP) - self.free_energy(time - STEP);
+            *out = rise / (2.0 * STEP) - *out;
+        }
+    }
+
     /// -U(t, y) + F(t).
     fn log_density(&self, times: &[f64], points: &[f64], out: &mut [f64]) {
         self.energy(times, points, out);

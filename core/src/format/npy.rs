@@ -108,7 +108,8 @@ impl<'a> NpyView<'a> {
     /// # Panics
     /// When `row` is not below [`rows`](Self::rows) or `out` is not [`dim`](Self::dim) long, as slice indexing does.
     pub fn copy_row(&self, row: usize, out: &mut [f32]) {
-        self.convert_row(row, out, |value| value as f32);
+        self.check_length(out.len());
+        self.convert_row(row, 0, out, |value| value as f32);
     }
 
     /// Writes row `row` into `out` in f64. Only 64-bit integers beyond 2^53 are rounded. Allocates nothing.
@@ -116,7 +117,20 @@ impl<'a> NpyView<'a> {
     /// # Panics
     /// When `row` is not below [`rows`](Self::rows) or `out` is not [`dim`](Self::dim) long, as slice indexing does.
     pub fn copy_row_f64(&self, row: usize, out: &mut [f64]) {
-        self.convert_row(row, out, |value| value);
+        self.check_length(out.len());
+        self.convert_row(row, 0, out, |value| value);
+    }
+
+    /// Writes the numbers of row `row` from column `first` on into `out`, in f64: long rows can be read in pieces.
+    ///
+    /// # Panics
+    /// When the piece is not inside the row, as slice indexing does.
+    pub fn copy_part_f64(&self, row: usize, first: usize, out: &mut [f64]) {
+        self.convert_row(row, first, out, |value| value);
+    }
+
+    fn check_length(&self, length: usize) {
+        assert_eq!(length, self.dim, "a row has {} numbers", self.dim);
     }
 
     /// The whole array, row after row, in f32.
@@ -163,49 +177,62 @@ impl<'a> NpyView<'a> {
 
     /// Decodes a row. The type is chosen once per row, so that each inner loop is a plain conversion which the
     /// compiler vectorises; going through f64 changes no f32 (and costs nothing: the pair of conversions folds away).
-    fn convert_row<T>(&self, row: usize, out: &mut [T], to: impl Fn(f64) -> T) {
+    fn convert_row<T>(&self, row: usize, first: usize, out: &mut [T], to: impl Fn(f64) -> T) {
         assert!(
             row < self.rows(),
             "row {row} of an array with {} rows",
             self.rows()
         );
-        assert_eq!(out.len(), self.dim, "a row has {} numbers", self.dim);
+        assert!(
+            first <= self.dim && out.len() <= self.dim - first,
+            "columns {first} and {} more of {}",
+            out.len(),
+            self.dim
+        );
         match self.element {
-            Element::Bool => self.decode_row(row, out, |[byte]: [u8; 1]| to(f64::from(byte != 0))),
-            Element::I8 => {
-                self.decode_row(row, out, |bytes| to(f64::from(i8::from_le_bytes(bytes))))
+            Element::Bool => self.decode_row((row, first), out, |[byte]: [u8; 1]| {
+                to(f64::from(byte != 0))
+            }),
+            Element::I8 => self.decode_row((row, first), out, |bytes| {
+                to(f64::from(i8::from_le_bytes(bytes)))
+            }),
+            Element::I16 => self.decode_row((row, first), out, |bytes| {
+                to(f64::from(i16::from_le_bytes(bytes)))
+            }),
+            Element::I32 => self.decode_row((row, first), out, |bytes| {
+                to(f64::from(i32::from_le_bytes(bytes)))
+            }),
+            Element::I64 => self.decode_row((row, first), out, |bytes| {
+                to(i64::from_le_bytes(bytes) as f64)
+            }),
+            Element::U8 => self.decode_row((row, first), out, |bytes| {
+                to(f64::from(u8::from_le_bytes(bytes)))
+            }),
+            Element::U16 => self.decode_row((row, first), out, |bytes| {
+                to(f64::from(u16::from_le_bytes(bytes)))
+            }),
+            Element::U32 => self.decode_row((row, first), out, |bytes| {
+                to(f64::from(u32::from_le_bytes(bytes)))
+            }),
+            Element::U64 => self.decode_row((row, first), out, |bytes| {
+                to(u64::from_le_bytes(bytes) as f64)
+            }),
+            Element::F16 => self.decode_row((row, first), out, |bytes| {
+                to(half_to_f64(u16::from_le_bytes(bytes)))
+            }),
+            Element::F32 => self.decode_row((row, first), out, |bytes| {
+                to(f64::from(f32::from_le_bytes(bytes)))
+            }),
+            Element::F64 => {
+                self.decode_row((row, first), out, |bytes| to(f64::from_le_bytes(bytes)))
             }
-            Element::I16 => {
-                self.decode_row(row, out, |bytes| to(f64::from(i16::from_le_bytes(bytes))))
-            }
-            Element::I32 => {
-                self.decode_row(row, out, |bytes| to(f64::from(i32::from_le_bytes(bytes))))
-            }
-            Element::I64 => self.decode_row(row, out, |bytes| to(i64::from_le_bytes(bytes) as f64)),
-            Element::U8 => {
-                self.decode_row(row, out, |bytes| to(f64::from(u8::from_le_bytes(bytes))))
-            }
-            Element::U16 => {
-                self.decode_row(row, out, |bytes| to(f64::from(u16::from_le_bytes(bytes))))
-            }
-            Element::U32 => {
-                self.decode_row(row, out, |bytes| to(f64::from(u32::from_le_bytes(bytes))))
-            }
-            Element::U64 => self.decode_row(row, out, |bytes| to(u64::from_le_bytes(bytes) as f64)),
-            Element::F16 => {
-                self.decode_row(row, out, |bytes| to(half_to_f64(u16::from_le_bytes(bytes))))
-            }
-            Element::F32 => {
-                self.decode_row(row, out, |bytes| to(f64::from(f32::from_le_bytes(bytes))))
-            }
-            Element::F64 => self.decode_row(row, out, |bytes| to(f64::from_le_bytes(bytes))),
         }
     }
 
-    /// Finds the bytes of a row, puts each element into little-endian order and hands it to `decode`.
+    /// Finds the bytes of a row from column `first` on, puts each element into little-endian order and hands it to `decode`.
     fn decode_row<T, const SIZE: usize>(
         &self,
-        row: usize,
+        (row, first): (usize, usize),
         out: &mut [T],
         decode: impl Fn([u8; SIZE]) -> T,
     ) {
@@ -216,7 +243,7 @@ impl<'a> NpyView<'a> {
         let (elements, _) = self.data.as_chunks::<SIZE>();
         match (&self.column_offsets, self.big_endian) {
             (None, big_endian) => {
-                let elements = &elements[row * self.dim..][..self.dim];
+                let elements = &elements[row * self.dim + first..][..out.len()];
                 if big_endian {
                     out.iter_mut()
                         .zip(elements)
@@ -229,12 +256,12 @@ impl<'a> NpyView<'a> {
             }
             (Some(offsets), true) => {
                 out.iter_mut()
-                    .zip(offsets)
+                    .zip(&offsets[first..])
                     .for_each(|(slot, offset)| *slot = reversed(elements[row + offset]));
             }
             (Some(offsets), false) => {
                 out.iter_mut()
-                    .zip(offsets)
+                    .zip(&offsets[first..])
                     .for_each(|(slot, offset)| *slot = decode(elements[row + offset]));
             }
         }

@@ -4,6 +4,7 @@
 
 use super::perturbation::check_works;
 use crate::metric::Estimate;
+use crate::rng::{Purpose, Stream};
 use crate::{Error, Result};
 use serde::Serialize;
 
@@ -36,7 +37,7 @@ pub fn bar(forward: &[f64], reverse: &[f64]) -> Result<Bar> {
 }
 
 /// BAR where each work counts as often as its weight says (bootstrap).
-pub(crate) fn bar_weighted(
+fn bar_weighted(
     forward: &[f64],
     forward_weights: Option<&[f64]>,
     reverse: &[f64],
@@ -149,4 +150,29 @@ impl Moments {
     fn shared(&self) -> f64 {
         self.first - self.second
     }
+}
+
+/// Mean and standard deviation of BAR over replicas of both series, resampled in blocks of `block` works each.
+///
+/// # Errors
+/// [`Error::Value`] for fewer than two replicas or a block of no works, and as [`bar`](fn@bar).
+pub fn bar_bootstrap(
+    forward: &[f64],
+    reverse: &[f64],
+    block: [usize; 2],
+    replicas: usize,
+    seed: u64,
+) -> Result<Estimate> {
+    bar(forward, reverse)?;
+    let mut both = vec![0.0; reverse.len()];
+    let mut replica = 0;
+    super::bootstrap(forward.len(), block[0], replicas, seed, &mut |weights| {
+        let mut stream = Stream::new(seed, Purpose::Bootstrap, replica, 1);
+        replica += 1;
+        both.fill(0.0);
+        super::resample(&mut stream, block[1], &mut both)?;
+        Ok(bar_weighted(forward, Some(weights), reverse, Some(&both))?
+            .delta
+            .mean)
+    })
 }

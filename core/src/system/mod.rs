@@ -11,6 +11,7 @@ mod harmonic_ladder;
 pub(crate) mod log_sum;
 pub(crate) mod matrix;
 pub(crate) mod mixture;
+mod mixture_pair;
 mod mog2;
 mod mog40;
 mod moons;
@@ -23,6 +24,7 @@ pub use checkerboard::Checkerboard;
 pub use double_wells::DoubleWells;
 pub use harmonic_ladder::HarmonicLadder;
 pub use mixture::{Affine, Covariance, GaussianMixture};
+pub use mixture_pair::{pair_a, pair_b};
 pub use mog2::mog2;
 pub use mog40::mog40;
 pub use moons::Moons;
@@ -60,9 +62,11 @@ pub struct System {
 
 impl System {
     /// All names [`System::by_name`] knows.
-    pub const NAMES: [&'static str; 7] = [
+    pub const NAMES: [&'static str; 9] = [
         "mog40",
         "mog2",
+        "pair-a",
+        "pair-b",
         "two-modes",
         "rings",
         "boxes",
@@ -70,7 +74,7 @@ impl System {
         "checkerboard",
     ];
 
-    /// The system of that name. `dim` is free for `mog40` and `mog2` and must be 2 for the others; `seed` fixes the means of
+    /// The system of that name. `dim` is free for `mog40`, `mog2` and the pair, and must be 2 for the others; `seed` fixes the means of
     /// `mog40` and is not used by the others.
     ///
     /// ```
@@ -88,18 +92,20 @@ impl System {
                 expected: format!("one of {}", Self::NAMES.join(", ")),
             });
         };
-        if !matches!(name, "mog40" | "mog2") && dim != 2 {
+        if Self::is_planar(name) && dim != 2 {
             return Err(Error::Value {
                 name: "dimension of the system",
                 found: dim.to_string(),
                 expected: format!(
-                    "2: {name} lives in the plane (mog40 and mog2 take any dimension)"
+                    "2: {name} lives in the plane (mog40, mog2, pair-a and pair-b take any dimension)"
                 ),
             });
         }
         let target: Arc<dyn Target> = match name {
             "mog40" => Arc::new(mog40(dim, seed)?),
             "mog2" => Arc::new(mog2(dim)?),
+            "pair-a" => Arc::new(pair_a(dim)?),
+            "pair-b" => Arc::new(pair_b(dim)?),
             "two-modes" => Arc::new(two_modes()?),
             "rings" => Arc::new(Rings::default()),
             "boxes" => Arc::new(Boxes::default()),
@@ -107,6 +113,11 @@ impl System {
             _ => Arc::new(Checkerboard::default()),
         };
         Ok(Self { name, target })
+    }
+
+    /// Whether the system of that name exists in the plane only.
+    pub fn is_planar(name: &str) -> bool {
+        !matches!(name, "mog40" | "mog2" | "pair-a" | "pair-b")
     }
 
     /// The system's name.
@@ -216,7 +227,7 @@ mod tests {
             assert_eq!((system.name(), system.dim()), (name, 2));
             assert_eq!(
                 system.mixture().is_some(),
-                matches!(name, "mog40" | "mog2" | "two-modes")
+                matches!(name, "mog40" | "mog2" | "pair-a" | "pair-b" | "two-modes")
             );
             let points = system.sample(50, 3);
             assert!(points.iter().all(|x| x.is_finite()));

@@ -35,6 +35,8 @@ fn check(name: &str, bytes: &[u8], shift: f64) {
         (&single[8..], &expected[8..]),
         "{name}"
     );
+    view.copy_part_f64(1, 2, &mut row64[..2]);
+    assert_eq!(row64[..2], expected[6..8], "{name}");
 }
 
 #[test]
