@@ -144,13 +144,14 @@ pub fn run(mut args: Args) -> Result<()> {
     };
     let path = PathEstimate::new(&energy, &samples, &settings)?;
     let stages = &content.record.settings.stages;
+    // Scores and velocities do not see F; every other objective compares times.
     let classified = stages
         .iter()
         .flat_map(|stage| &stage.objectives)
         .any(|term| {
-            matches!(
+            !matches!(
                 term.objective,
-                ObjectiveName::Diffclf | ObjectiveName::BinaryDiffclf
+                ObjectiveName::Dsm | ObjectiveName::TargetScore | ObjectiveName::Velocity
             )
         });
     let corrections = match (&a.own, &b.own) {

@@ -112,18 +112,27 @@ pub fn facts(caption: &str, rows: &[(&str, String)]) -> Table {
     }
 }
 
-/// Warnings about links that are too weak to trust.
+/// Warnings about links that are too weak to trust, the weakest by name.
 pub fn overlap_notices(overlap: &Overlap) -> Vec<String> {
-    overlap
-        .weak_links()
+    const NAMED: usize = 3;
+    let weak = overlap.weak_links();
+    let mut notices: Vec<String> = weak
         .iter()
+        .take(NAMED)
         .map(|link| {
             format!(
                 "states {} and {} share an overlap of {:.4}, below {LOW_OVERLAP}: add a state between them, or more samples",
                 link.from, link.to, link.overlap
             )
         })
-        .collect()
+        .collect();
+    if weak.len() > NAMED {
+        notices.push(format!(
+            "{} more links have an overlap below {LOW_OVERLAP}",
+            weak.len() - NAMED
+        ));
+    }
+    notices
 }
 
 /// How many more samples an error of `wanted` needs.

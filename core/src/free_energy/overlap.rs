@@ -13,7 +13,8 @@ pub struct Link {
     pub from: usize,
     /// The other.
     pub to: usize,
-    /// The smaller of the two entries of the overlap matrix.
+    /// Overlap of these two alone, the smaller of `O_ij / (O_ii + O_ij)` and its counterpart: the entry of the matrix if there
+    /// are no other states, and at most about one half. In a matrix of many states each entry is small, for near states too.
     pub overlap: f64,
 }
 
@@ -57,7 +58,11 @@ impl Overlap {
             .chunks_exact(size)
             .map(|row| (row.iter().sum::<f64>() - 1.0).abs())
             .fold(0.0, f64::max);
-        let mutual = |i: usize, j: usize| matrix[i * size + j].min(matrix[j * size + i]);
+        let alone = |i: usize, j: usize| {
+            let (own, other) = (matrix[i * size + i], matrix[i * size + j]);
+            other / (own + other)
+        };
+        let mutual = |i: usize, j: usize| alone(i, j).min(alone(j, i));
         let mut links = Vec::with_capacity(size.saturating_sub(1));
         // Prim, from the first state, along the largest overlaps.
         let mut open: Vec<Option<(f64, usize)>> = (0..size)

@@ -80,3 +80,29 @@ fn offsets_and_walls_do_no_harm() {
         "{half:?}"
     );
 }
+
+/// Forty states alike dilute every entry of the matrix; the links must not call that weak. A far state is named.
+#[test]
+fn links_see_through_many_states() {
+    let ladder = HarmonicLadder::new(1, vec![0.3; 40], vec![2.0; 40]).unwrap();
+    let (_, u) = ladder.sample(&[20; 40], 2);
+    let matrix = Matrix::new(&u, 40).unwrap();
+    let overlap = Mbar::solve(&matrix, &[20; 40], &MbarSettings::default())
+        .unwrap()
+        .overlap();
+    assert!(overlap.matrix.iter().all(|x| *x < 0.03));
+    assert!(overlap.weak_links().is_empty() && overlap.links.len() == 39);
+    assert!((overlap.links[0].overlap - 0.5).abs() < 1e-9);
+    let ladder = HarmonicLadder::new(1, vec![0.0, 0.4, 3.4], vec![3.0; 3]).unwrap();
+    let (_, u) = ladder.sample(&[2000; 3], 2);
+    let matrix = Matrix::new(&u, 3).unwrap();
+    let overlap = Mbar::solve(&matrix, &[2000; 3], &MbarSettings::default())
+        .unwrap()
+        .overlap();
+    let weak = overlap.weak_links();
+    assert_eq!(
+        (weak.len(), weak[0].from, weak[0].to),
+        (1, 1, 2),
+        "{weak:?}"
+    );
+}
