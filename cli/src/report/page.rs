@@ -95,7 +95,7 @@ details>summary{cursor:pointer;font-weight:600;padding:.3rem 0}\
 footer{margin-top:3rem;color:var(--soft);font-size:.9rem}\
 @media print{:root{--ink:#000;--paper:#fff;--soft:#444;--rule:#bbb;--card:#fff;color-scheme:light}body{max-width:none;padding:0;font-size:10pt}\
 .control{display:none!important}.film{display:grid;grid-template-columns:1fr 1fr;gap:.5rem}.live .shot,.shot{display:block!important}\
-.live .shot>h3,.shot>h3{display:block!important;margin:0}.shot .figures{grid-template-columns:1fr 1fr;margin:.2rem 0;gap:.2rem}\
+.live .shot>h3,.shot>h3{display:block!important;margin:0}.shot .figures{grid-template-columns:repeat(auto-fit,minmax(2.4cm,1fr));margin:.2rem 0;gap:.2rem}\
 .shot figcaption{display:none}.shot,figure,.notices li,tr{break-inside:avoid}h2{break-after:avoid}pre{white-space:pre-wrap}}";
 
 /// Moves the slider of every film. Without it the frames stand below each other, each with its name.

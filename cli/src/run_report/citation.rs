@@ -1,6 +1,7 @@
 //! BibTeX of the methods a run used, and of no others.
 
 use diffclf::model::Content;
+use diffclf::objective::ObjectiveName;
 use diffclf::process::Process;
 
 const DIFFCLF: &str = "\
@@ -19,6 +20,48 @@ const DSM: &str = "\
   number  = {7},
   pages   = {1661--1674},
   year    = {2011}
+}";
+const BREGMAN: &str = "\
+@inproceedings{gutmann2011bregman,
+  title     = {Bregman Divergence as General Framework to Estimate Unnormalized Statistical Models},
+  author    = {Gutmann, Michael U. and Hirayama, Jun-ichiro},
+  booktitle = {Conference on Uncertainty in Artificial Intelligence},
+  year      = {2011}
+}";
+const CTSM: &str = "\
+@inproceedings{yu2025density,
+  title     = {Density Ratio Estimation with Conditional Probability Paths},
+  author    = {Yu, Hanlin and Klami, Arto and Hyv{\\\"a}rinen, Aapo and Korba, Anna and Chehab, Omar},
+  booktitle = {International Conference on Machine Learning},
+  year      = {2025}
+}";
+const DRE_INFINITY: &str = "\
+@inproceedings{choi2022density,
+  title     = {Density Ratio Estimation via Infinitesimal Classification},
+  author    = {Choi, Kristy and Meng, Chenlin and Song, Yang and Ermon, Stefano},
+  booktitle = {International Conference on Artificial Intelligence and Statistics},
+  year      = {2022}
+}";
+const FOKKER_PLANCK: &str = "\
+@inproceedings{lai2023fp,
+  title     = {FP-Diffusion: Improving Score-based Diffusion Models by Enforcing the Underlying Score Fokker-Planck Equation},
+  author    = {Lai, Chieh-Hsin and Takida, Yuhta and Murata, Naoki and Uesaka, Toshimitsu and Mitsufuji, Yuki and Ermon, Stefano},
+  booktitle = {International Conference on Machine Learning},
+  year      = {2023}
+}";
+const BAYES: &str = "\
+@article{he2025rne,
+  title   = {{RNE}: Plug-and-Play Diffusion Inference-Time Control and Energy-Based Training},
+  author  = {He, Jiajun and Hern{\\'a}ndez-Lobato, Jos{\\'e} Miguel and Du, Yuanqi and Vargas, Francisco},
+  journal = {arXiv preprint arXiv:2506.05668},
+  year    = {2025}
+}";
+const TARGET_SCORE: &str = "\
+@article{debortoli2024target,
+  title   = {Target Score Matching},
+  author  = {De Bortoli, Valentin and Hutchinson, Michael and Wirnsberger, Peter and Doucet, Arnaud},
+  journal = {arXiv preprint arXiv:2402.08667},
+  year    = {2024}
 }";
 const SDE: &str = "\
 @inproceedings{song2021score,
@@ -78,25 +121,19 @@ const TOMATO: &str = "\
 /// The entries for a model; `judged` and `sampled` add those of the diagnosis and of the samples on the page.
 pub fn bibtex(content: &Content, judged: bool, sampled: bool) -> String {
     let stages = &content.record.settings.stages;
-    let terms = || stages.iter().flat_map(|stage| &stage.objectives);
-    let uses = |name: &str| terms().any(|term| term.objective.objective().name().contains(name));
-    let mut entries = Vec::new();
-    // All objectives but plain score matching are those of the paper, or compared there.
-    if terms().any(|term| term.objective.objective().name() != "dsm") {
-        entries.push(DIFFCLF);
+    let mut entries: Vec<&str> = Vec::new();
+    for term in stages.iter().flat_map(|stage| &stage.objectives) {
+        entries.extend(sources(&term.objective));
     }
-    if uses("dsm") {
-        entries.push(DSM);
+    // The weight of the score loss and the scaling of the network's input and output are those of EDM.
+    if entries.contains(&DSM) && !content.spec.process.is_interpolant() {
+        entries.push(EDM);
     }
     entries.push(match content.spec.process {
         Process::VariancePreserving(_) | Process::VarianceExploding(_) => SDE,
         Process::Edm(_) => EDM,
         Process::Linear(_) | Process::Trigonometric(_) => INTERPOLANT,
     });
-    // The weight of the score loss and the scaling of the network's input and output are those of EDM.
-    if uses("dsm") && !content.spec.process.is_interpolant() && entries.last() != Some(&EDM) {
-        entries.push(EDM);
-    }
     entries.push(ADAM);
     if sampled {
         entries.push(DDIM);
@@ -107,5 +144,48 @@ pub fn bibtex(content: &Content, judged: bool, sampled: bool) -> String {
     if judged && sampled {
         entries.push(ENERGY_DISTANCE);
     }
+    let mut seen = Vec::new();
+    entries.retain(|entry| {
+        let new = !seen.contains(entry);
+        seen.push(*entry);
+        new
+    });
     entries.join("\n\n")
+}
+
+/// Where an objective comes from.
+fn sources(objective: &ObjectiveName) -> &'static [&'static str] {
+    match objective {
+        ObjectiveName::Dsm => &[DSM],
+        ObjectiveName::Diffclf | ObjectiveName::BinaryDiffclf | ObjectiveName::KnownDiffclf(_) => {
+            &[DIFFCLF]
+        }
+        ObjectiveName::BinaryBregman(_) | ObjectiveName::Bregman(_) => &[DIFFCLF, BREGMAN],
+        ObjectiveName::Ctsm(_) => &[CTSM],
+        ObjectiveName::Tsm(_) | ObjectiveName::DreInfinity(_) => &[DRE_INFINITY],
+        ObjectiveName::FokkerPlanck(_) => &[FOKKER_PLANCK],
+        ObjectiveName::Bayes(_) => &[BAYES],
+        ObjectiveName::TargetScore => &[TARGET_SCORE],
+        ObjectiveName::Velocity => &[INTERPOLANT],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_objective_has_a_source_with_balanced_braces() {
+        for objective in ObjectiveName::ALL {
+            let entries = sources(&objective);
+            assert!(!entries.is_empty());
+            for entry in entries {
+                let count = |c: char| entry.matches(c).count();
+                assert!(
+                    entry.starts_with('@') && count('{') == count('}'),
+                    "{entry}"
+                );
+            }
+        }
+    }
 }

@@ -256,6 +256,7 @@ def main():
         check(all(frames), f"on paper all {len(frames)} frames are printed")
         control = browser.evaluate("getComputedStyle(document.querySelector('.control')).display")
         check(control == "none", "and the slider is not")
+        keep("paper.png", browser.picture("body"))
         keep("paper.pdf", base64.b64decode(browser.call("Page.printToPDF", printBackground=True)["data"]))
 
         browser.size(1200, 900)
