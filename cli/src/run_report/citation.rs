@@ -108,6 +108,15 @@ const ENERGY_DISTANCE: &str = "\
   pages   = {1249--1272},
   year    = {2013}
 }";
+const MBAR: &str = "\
+@article{shirts2008statistically,
+  title   = {Statistically Optimal Analysis of Samples from Multiple Equilibrium States},
+  author  = {Shirts, Michael R. and Chodera, John D.},
+  journal = {The Journal of Chemical Physics},
+  volume  = {129},
+  pages   = {124105},
+  year    = {2008}
+}";
 const TOMATO: &str = "\
 @article{chazal2013persistence,
   title   = {Persistence-Based Clustering in Riemannian Manifolds},
@@ -139,7 +148,7 @@ pub fn bibtex(content: &Content, judged: bool, sampled: bool) -> String {
         entries.push(DDIM);
     }
     if judged {
-        entries.push(TOMATO);
+        entries.extend([TOMATO, MBAR]);
     }
     if judged && sampled {
         entries.push(ENERGY_DISTANCE);

@@ -12,7 +12,7 @@ use crate::report::curve::{Curve, Series};
 use crate::report::heatmap::Heatmap;
 use crate::report::page::{Figure, Notice, Page};
 use crate::report::scatter::{Scatter, axis_of};
-use diffclf::metric::diagnose::{Calibration, Diagnosis};
+use diffclf::metric::diagnose::{Calibration, Diagnosis, Normaliser, NormaliserLevel};
 use std::time::{Duration, Instant};
 
 /// Rows of the scatter plots.
@@ -241,6 +241,14 @@ fn levels(material: &Material, page: &mut Page, album: &mut Album) {
             "Calibration: of the points whose noise level the model names with this confidence, the share it gets right. Between the \
              dotted lines is chance.",
         ));
+        if !found.normaliser.levels.is_empty() {
+            figures.push(album.figure(
+                "free-energy",
+                normaliser(&found.normaliser),
+                "log Z + F, relative to the first level, by MBAR over the learned energies: 0 where F(t) is right. Between the dotted \
+                 lines is chance.",
+            ));
+        }
         figures.push(overlap(&found.calibration, album));
         figures.push(album.figure(
             "ess-of-links",
@@ -305,6 +313,32 @@ fn reliability(calibration: &Calibration) -> String {
             line("calibrated - 2 standard deviations", &|bin| {
                 (bin.predicted - 2.0 * bin.error).max(0.0)
             }),
+        ],
+    }
+    .svg()
+}
+
+/// What F(t) misses, with two standard deviations of chance around zero.
+fn normaliser(normaliser: &Normaliser) -> String {
+    let line = |name: &str, of: &dyn Fn(&NormaliserLevel) -> f64| Series {
+        name: name.into(),
+        points: normaliser
+            .levels
+            .iter()
+            .map(|level| (level.time, of(level)))
+            .collect(),
+    };
+    Curve {
+        alt: "gap between F and MBAR over time",
+        x_label: "time",
+        y_label: "log Z + F (nats)",
+        x_logarithmic: false,
+        y_logarithmic: false,
+        series: &[
+            line("found", &|level| level.gap.mean),
+            line("right", &|_| 0.0),
+            line("+ 2 standard deviations", &|level| 2.0 * level.gap.error),
+            line("- 2 standard deviations", &|level| -2.0 * level.gap.error),
         ],
     }
     .svg()

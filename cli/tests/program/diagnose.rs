@@ -48,6 +48,7 @@ fn score_matching_alone_fails_and_classification_passes() {
     assert_eq!(code, 1, "{text}");
     assert_eq!(verdict(&document, "mode weights"), "fail");
     assert_eq!(verdict(&document, "calibration"), "fail");
+    assert_ne!(verdict(&document, "MBAR"), "pass");
     // Its samples are fine: that is what makes the flaw hard to see.
     assert_eq!(verdict(&document, "generated samples"), "pass");
 }

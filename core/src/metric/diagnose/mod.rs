@@ -9,6 +9,7 @@
 //! | --- | --- |
 //! | [`Calibration`] | when the model says a point comes from a noise level with probability p, is that so in a share p of cases? |
 //! | [`ModeAudit`] | do data, density and generated samples agree on how much probability each basin holds? |
+//! | [`Normaliser`] | is the learned F(t) the one that the model's own energies call for? |
 //! | [`TwoSample`] | can data and generated samples be told apart? |
 //! | [`PathOverlap`] | do neighbouring levels overlap, and do their densities fit together? |
 //! | [`Coverage`] | does the grid start below the finest structure of the data and end in pure noise? |
@@ -21,6 +22,7 @@ mod calibration;
 mod coverage;
 mod mode_audit;
 mod noised;
+mod normaliser;
 mod over_fitting;
 mod path_overlap;
 mod proposal;
@@ -34,6 +36,7 @@ pub use calibration::{Band, Bin, Calibration};
 pub use coverage::Coverage;
 pub use mode_audit::{Basin, ModeAudit};
 pub use noised::{Data, Noised};
+pub use normaliser::{Normaliser, NormaliserLevel};
 pub use over_fitting::{Gap, History, OverFitting};
 pub use path_overlap::{Link, PathOverlap};
 pub use two_sample::TwoSample;
@@ -146,6 +149,8 @@ pub struct Diagnosis {
     pub calibration: Calibration,
     /// Shares of the basins.
     pub modes: ModeAudit,
+    /// F(t) against MBAR.
+    pub normaliser: Normaliser,
     /// Data against generated samples, if there are any.
     pub two_sample: Option<TwoSample>,
     /// Neighbouring levels.
@@ -158,7 +163,7 @@ pub struct Diagnosis {
 
 impl Diagnosis {
     /// Number of the parts that `progress` counts.
-    pub const PARTS: usize = 6;
+    pub const PARTS: usize = 7;
 
     /// Runs all checks; `progress` is told how many parts are done.
     pub fn run(
@@ -179,6 +184,8 @@ impl Diagnosis {
         part();
         let modes = ModeAudit::of(subject, settings.basin_points, seed)?;
         part();
+        let normaliser = Normaliser::of(subject, settings.path_points, seed)?;
+        part();
         let two_sample = match subject.generated {
             Some(generated) => Some(TwoSample::of(subject, generated, settings.compared, seed)?),
             None => None,
@@ -191,6 +198,7 @@ impl Diagnosis {
         let checks = vec![
             calibration.check(),
             modes.check(),
+            normaliser.check(),
             TwoSample::check(two_sample.as_ref()),
             path.check(),
             coverage.check(),
@@ -202,6 +210,7 @@ impl Diagnosis {
             checks,
             calibration,
             modes,
+            normaliser,
             two_sample,
             path,
             coverage,

@@ -129,6 +129,16 @@ fn a_wrong_normaliser_spoils_the_calibration() {
     let truth = path(modes([0.7, 0.3]));
     let found = diagnosis(&Tilted(&truth, 6.0), &grid(48));
     assert_eq!(verdict(&found, "calibration"), Verdict::Fail);
+    assert_eq!(verdict(&found, "MBAR"), Verdict::Fail);
+    // F is too large by 6 t, so log Z + F grows by that from the first level on.
+    let first = found.normaliser.levels[0].time;
+    for level in &found.normaliser.levels[1..] {
+        let expected = 6.0 * (level.time - first);
+        assert!(
+            (level.gap.mean - expected).abs() < 5.0 * level.gap.error,
+            "{level:?}"
+        );
+    }
     // The shape at each level is right, and so are mode weights.
     assert_eq!(verdict(&found, "mode weights"), Verdict::Pass);
     // Every link is wrong by the slope times its step.
