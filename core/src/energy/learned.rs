@@ -19,6 +19,8 @@ enum What {
     EnergyAndScore,
     Rate,
     Velocity,
+    /// `e . H e` for a direction `e` per point.
+    Curvature,
 }
 
 /// How a program's rows know their time.
@@ -42,6 +44,8 @@ struct Evaluation<T> {
     wiring: Wiring,
     schedule: Schedule<T>,
     points: usize,
+    /// Slot of the directions, for [`What::Curvature`].
+    directions: Option<usize>,
 }
 
 /// A model with its parameters.
@@ -111,6 +115,7 @@ impl<T: Real> LearnedEnergy<T> {
             pattern,
             group,
         };
+        let mut directions = None;
         let outputs = if what == What::Velocity {
             vec![builder.velocity(&points)]
         } else {
@@ -118,6 +123,14 @@ impl<T: Real> LearnedEnergy<T> {
             match what {
                 What::EnergyAndScore => vec![nodes.energy, builder.score(&nodes)],
                 What::Rate => vec![builder.energy_rate(&nodes)],
+                What::Curvature => {
+                    let (along, slot) = builder.graph.input(Rows::Unit(1), self.spec.dim);
+                    directions = Some(slot);
+                    let score = builder.score(&nodes);
+                    let slope = builder.graph.row_dot(score, along);
+                    let bend = builder.graph.grad_of_sum(slope, &[points.points])[0];
+                    vec![builder.graph.row_dot(bend, along)]
+                }
                 _ => vec![nodes.energy],
             }
         };
@@ -134,6 +147,7 @@ impl<T: Real> LearnedEnergy<T> {
             wiring,
             schedule,
             points: slot,
+            directions,
         }
     }
 
@@ -143,7 +157,7 @@ impl<T: Real> LearnedEnergy<T> {
         what: What,
         when: When,
         times: &[f64],
-        points: &[P],
+        (points, along): (&[P], &[P]),
         outs: [Part<'_, P>; K],
     ) {
         let d = self.spec.dim;
@@ -164,6 +178,7 @@ impl<T: Real> LearnedEnergy<T> {
             wiring,
             schedule,
             points: slot,
+            directions,
             ..
         } = &mut programs[at];
         if when != When::PerRow && schedule.times() != times {
@@ -184,14 +199,17 @@ impl<T: Real> LearnedEnergy<T> {
             });
             parts.push(Mutex::new(part));
         }
-        let (wiring, schedule, slot) = (&*wiring, &*schedule, *slot);
+        let (wiring, schedule, slots) = (&*wiring, &*schedule, [Some(*slot), *directions]);
         program.run(
             &self.params,
             n,
             &|units, inputs| {
-                let source = &points[units.start * d..units.end * d];
-                for (x, &p) in inputs.numbers(slot).iter_mut().zip(source) {
-                    *x = T::from_f64(p.to_f64());
+                for (slot, rows) in slots.into_iter().zip([points, along]) {
+                    let Some(slot) = slot else { continue };
+                    let source = &rows[units.start * d..units.end * d];
+                    for (x, &p) in inputs.numbers(slot).iter_mut().zip(source) {
+                        *x = T::from_f64(p.to_f64());
+                    }
                 }
                 for (k, unit) in units.enumerate() {
                     match when {
@@ -247,7 +265,13 @@ impl<T: Real> LearnedEnergy<T> {
         score: &mut [P],
     ) {
         let outs = [(energy, 1), (score, self.spec.dim)];
-        self.run(What::EnergyAndScore, Self::when(times), times, points, outs);
+        self.run(
+            What::EnergyAndScore,
+            Self::when(times),
+            times,
+            (points, &[]),
+            outs,
+        );
     }
 }
 
@@ -296,7 +320,13 @@ impl<T: Real> Energy for LearnedEnergy<T> {
     }
 
     fn energy(&self, times: &[f64], points: &[f64], out: &mut [f64]) {
-        self.run(What::Energy, Self::when(times), times, points, [(out, 1)]);
+        self.run(
+            What::Energy,
+            Self::when(times),
+            times,
+            (points, &[]),
+            [(out, 1)],
+        );
     }
 
     fn score(&self, times: &[f64], points: &[f64], out: &mut [f64]) {
@@ -315,7 +345,13 @@ impl<T: Real> Energy for LearnedEnergy<T> {
     }
 
     fn energy_rate(&self, times: &[f64], points: &[f64], out: &mut [f64]) {
-        self.run(What::Rate, Self::when(times), times, points, [(out, 1)]);
+        self.run(
+            What::Rate,
+            Self::when(times),
+            times,
+            (points, &[]),
+            [(out, 1)],
+        );
     }
 
     fn time_score(&self, times: &[f64], points: &[f64], out: &mut [f64]) {
@@ -333,6 +369,17 @@ impl<T: Real> Energy for LearnedEnergy<T> {
         }
     }
 
+    /// Exact: the Hessian's product is another derivative of the graph.
+    fn curvature(&self, times: &[f64], points: &[f64], directions: &[f64], out: &mut [f64]) {
+        self.run(
+            What::Curvature,
+            Self::when(times),
+            times,
+            (points, directions),
+            [(out, 1)],
+        );
+    }
+
     fn log_density_grid(&self, times: &[f64], points: &[f64], out: &mut [f64]) {
         let n = points.len() / self.spec.dim;
         let mut block = vec![0.0; n * GRID_BLOCK];
@@ -344,7 +391,7 @@ impl<T: Real> Energy for LearnedEnergy<T> {
                 What::Energy,
                 When::Block,
                 &padded,
-                points,
+                (points, &[]),
                 [(&mut block, GRID_BLOCK)],
             );
             let free: Vec<f64> = chunk.iter().map(|&t| self.free_energy(t)).collect();

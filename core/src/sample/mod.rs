@@ -4,7 +4,8 @@
 //! One file per method. Steps are pure functions of (draws, state, energy, parameters); loops stand apart, and state,
 //! information about a step and tuned parameters are separate values.
 //!
-//! - **Generation**: [`Sampler`] runs the reverse SDE and DDIM of diffusions.
+//! - **Generation**: [`Sampler`] runs the reverse SDE and DDIM of diffusions, [`Flow`] the probability flow of every process with the
+//!   log-density along the way, [`InterpolantSde`] the SDE of an interpolant in both directions.
 //! - **MCMC** ([`mcmc`]): random walk, MALA, HMC, underdamped (BAOAB) and unadjusted Langevin; [`ChainSettings`] runs many chains at
 //!   once and judges them (acceptance, ESS, split R-hat, divergences); [`Annealed`] takes them through falling noise.
 //! - **SMC and AIS**: [`Smc`] moves weighted particles along a path of densities, by MCMC or by the kernels of a diffusion or an
@@ -44,6 +45,8 @@ mod ddim;
 mod diagnostics;
 mod diffusion;
 mod exchange;
+mod flow;
+mod interpolant;
 mod resampling;
 mod reverse_sde;
 mod smc;
@@ -56,6 +59,8 @@ pub use ddim::Ddim;
 pub use diagnostics::{effective_draws, split_r_hat};
 pub use diffusion::{Prior, Sampler, Step, Task, Transition, times_of};
 pub use exchange::{Exchange, Exchanged, Ladder};
+pub use flow::{Divergence, Flow, Solver};
+pub use interpolant::{Diffusivity, InterpolantSde};
 pub use resampling::Resampling;
 pub use reverse_sde::{Integrator, ReverseSde};
 pub use smc::{Genealogy, LogNormaliser, Particles, Path, Smc, SmcLevel, Start};

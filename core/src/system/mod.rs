@@ -15,6 +15,7 @@ mod mixture_pair;
 mod mog2;
 mod mog40;
 mod moons;
+mod pairs;
 mod rings;
 mod two_modes;
 mod work_distribution;
@@ -28,6 +29,7 @@ pub use mixture_pair::{pair_a, pair_b};
 pub use mog2::mog2;
 pub use mog40::mog40;
 pub use moons::Moons;
+pub use pairs::{lower_pair, upper_pair};
 pub use rings::Rings;
 pub use two_modes::two_modes;
 pub use work_distribution::WorkDistribution;
@@ -62,12 +64,14 @@ pub struct System {
 
 impl System {
     /// All names [`System::by_name`] knows.
-    pub const NAMES: [&'static str; 9] = [
+    pub const NAMES: [&'static str; 11] = [
         "mog40",
         "mog2",
         "pair-a",
         "pair-b",
         "two-modes",
+        "upper-pair",
+        "lower-pair",
         "rings",
         "boxes",
         "moons",
@@ -107,6 +111,8 @@ impl System {
             "pair-a" => Arc::new(pair_a(dim)?),
             "pair-b" => Arc::new(pair_b(dim)?),
             "two-modes" => Arc::new(two_modes()?),
+            "upper-pair" => Arc::new(upper_pair()?),
+            "lower-pair" => Arc::new(lower_pair()?),
             "rings" => Arc::new(Rings::default()),
             "boxes" => Arc::new(Boxes::default()),
             "moons" => Arc::new(Moons::default()),
@@ -227,7 +233,16 @@ mod tests {
             assert_eq!((system.name(), system.dim()), (name, 2));
             assert_eq!(
                 system.mixture().is_some(),
-                matches!(name, "mog40" | "mog2" | "pair-a" | "pair-b" | "two-modes")
+                matches!(
+                    name,
+                    "mog40"
+                        | "mog2"
+                        | "pair-a"
+                        | "pair-b"
+                        | "two-modes"
+                        | "upper-pair"
+                        | "lower-pair"
+                )
             );
             let points = system.sample(50, 3);
             assert!(points.iter().all(|x| x.is_finite()));

@@ -190,3 +190,34 @@ fn single_precision_follows_double() {
         }
     }
 }
+
+#[test]
+fn curvatures_are_derivatives_of_the_score() {
+    for spec in sheet() {
+        let params: Vec<f64> = params(&spec, 1);
+        let energy = learned::<f64>(&spec, &params, Isa::detect());
+        let d = spec.dim;
+        for time in times(&spec) {
+            let y = points(&spec, time, 2);
+            let along: Vec<f64> = (0..2 * d)
+                .map(|i| 0.4 + 0.3 * (1.7 * i as f64).sin())
+                .collect();
+            let (mut found, mut rows) = ([0.0; 2], [0.0; 2]);
+            energy.curvature(&[time], &y, &along, &mut found);
+            energy.curvature(&[time, time], &y, &along, &mut rows);
+            for k in 0..2 {
+                let (y, e) = (&y[k * d..][..d], &along[k * d..][..d]);
+                let what = format!("{} at {time}", name(&spec));
+                assert_close(rows[k], found[k], 1e-9 * (1.0 + found[k].abs()), &what);
+                let h = 1e-3 * spec.process.noise(time);
+                let difference = difference(h, |h| {
+                    let y: Vec<f64> = y.iter().zip(e).map(|(y, e)| y + h * e).collect();
+                    let mut score = vec![0.0; d];
+                    energy.score(&[time], &y, &mut score);
+                    score.iter().zip(e).map(|(s, e)| s * e).sum()
+                });
+                assert_close(found[k], difference, 1e-6 * (1.0 + found[k].abs()), &what);
+            }
+        }
+    }
+}
