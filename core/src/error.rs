@@ -152,6 +152,16 @@ pub enum Error {
         /// Number of the particle.
         particle: u64,
     },
+    /// A composition that cannot be read.
+    #[error("cannot read the composition '{text}', character {at}: {problem}")]
+    Expression {
+        /// The text.
+        text: String,
+        /// Place of the problem, counted from 1.
+        at: usize,
+        /// What is wrong, and what to write.
+        problem: String,
+    },
     /// Neighbouring levels of a path have too little in common.
     #[error(
         "the overlap {} is {found:.2e} (conditional effective sample size, a share of the particles), expected at least {least}: \

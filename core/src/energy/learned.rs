@@ -293,7 +293,7 @@ impl<T: Real> Velocity for LearnedVelocity<'_, T> {
         let process = &model.spec.process;
         if process.is_interpolant() {
             let when = LearnedEnergy::<T>::when(times);
-            return model.run(What::Velocity, when, times, points, [(out, dim)]);
+            return model.run(What::Velocity, when, times, (points, &[]), [(out, dim)]);
         }
         model.score(times, points, out);
         let rows = out.chunks_exact_mut(dim).zip(points.chunks_exact(dim));

@@ -1,12 +1,15 @@
 //! The energy U(t, y) with log p_t(y) = -U(t, y) + F(t): one trait for learned and exact energies.
 
+pub mod compose;
 pub mod exact;
 
 mod builder;
 mod closure;
 mod column;
+mod ending;
 mod known;
 mod learned;
+mod rescaled;
 mod schedule;
 mod spec;
 mod velocity;
@@ -14,8 +17,11 @@ mod velocity;
 pub use builder::{Builder, EnergyNodes, Group, Points, TimeMode, Wiring};
 pub use closure::Closure;
 pub use column::{Column, Coordinate, frequency};
+pub use ending::{Ending, SystemEnergy};
 pub use known::KnownMarginals;
 pub use learned::{LearnedEnergy, LearnedVelocity};
+pub use learned::LearnedEnergy;
+pub use rescaled::Rescaled;
 pub use schedule::Schedule;
 pub use spec::{Form, ModelSpec, NetworkSpec};
 pub use velocity::Velocity;

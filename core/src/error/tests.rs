@@ -91,6 +91,11 @@ messages! {
         particle: 9,
     } => "particle 9 of the ddim sampler is not finite after its step from time 0.5: take more steps, or train the model \
           longer";
+    expression, Error::Expression { .. }, Error::Expression {
+        text: "A and".into(),
+        at: 6,
+        problem: "expected a name".into(),
+    } => "cannot read the composition 'A and', character 6: expected a name";
     poor_overlap, Error::PoorOverlap { .. }, Error::PoorOverlap {
         from: Some(0.5),
         to: 0.4,

@@ -5,20 +5,26 @@
 
 mod blindness;
 mod classification;
+mod compare;
 pub mod diagnose;
+mod discrepancy;
 mod ess;
 mod evaluate;
 mod fisher;
 mod mode_weights;
 mod r2;
+mod sliced;
 
 pub use blindness::{Blindness, BlindnessPanels, blindness, blindness_panels};
 pub use classification::classification_losses;
+pub use compare::{Comparison, ComparisonSettings, Distance, Sample, total_variation};
+pub use discrepancy::{energy_distance, mmd_squared};
 pub use ess::effective_sample_size;
 pub use evaluate::{Average, Evaluation, EvaluationSettings, Level};
 pub use fisher::fisher_divergence;
 pub use mode_weights::{ModeWeights, mode_weights};
 pub use r2::{Agreement, agreement};
+pub use sliced::{Sliced, sliced};
 
 use serde::{Deserialize, Serialize};
 

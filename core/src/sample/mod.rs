@@ -10,6 +10,7 @@
 //!   once and judges them (acceptance, ESS, split R-hat, divergences); [`Annealed`] takes them through falling noise.
 //! - **SMC and AIS**: [`Smc`] moves weighted particles along a path of densities, by MCMC or by the kernels of a diffusion or an
 //!   interpolant ([`Transport`]), and estimates log Z with its error.
+//! - **Boltzmann generator**: [`Boltzmann`] replaces a model's last marginal by a target that is known.
 //! - **Replica exchange** over time: [`Exchange`].
 //!
 //! All noise is counter-based, a stream per particle and step: results do not depend on threads, and a particle does not depend
@@ -40,6 +41,7 @@
 pub mod mcmc;
 
 mod annealed;
+mod boltzmann;
 mod chains;
 mod ddim;
 mod diagnostics;
@@ -54,6 +56,7 @@ mod step_size;
 mod transport;
 
 pub use annealed::Annealed;
+pub use boltzmann::{Boltzmann, Contest};
 pub use chains::{ChainSettings, Chains, Summary};
 pub use ddim::Ddim;
 pub use diagnostics::{effective_draws, split_r_hat};
