@@ -1,16 +1,13 @@
 //! `diffclf evaluate`: a model beside the exact answer of the system it was trained on.
 
-use crate::coordinates::Coordinates;
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::exact::{Systems, exact_path};
 use crate::files::{read_model, refuse_overwrite, write_atomic};
 use crate::machine::Machine;
 use crate::print::{print, table_text};
 use crate::progress::Progress;
 use crate::report::page::Table;
-use diffclf::energy::exact::ExactPath;
 use diffclf::metric::{Evaluation, EvaluationSettings, Level};
-use diffclf::model::{Content, DataRecord};
-use diffclf::system::{GaussianMixture, System};
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -79,7 +76,12 @@ pub fn run(args: Args) -> Result<()> {
     let model = read_model(&args.model)?;
     let content = &model.content;
     let energy = model.energy(args.machine.pool()?, args.machine.isa()?)?;
-    let (exact, names) = exact_path(&args, content)?;
+    let named = Systems {
+        system: args.system.as_deref(),
+        end_system: args.end_system.as_deref(),
+        system_seed: args.system_seed,
+    };
+    let (exact, names) = exact_path(&named, content)?;
     let grid = match args.levels {
         Some(levels) => content.spec.grid.with_levels(levels)?,
         None => content.spec.grid.clone(),
@@ -122,91 +124,6 @@ pub fn run(args: Args) -> Result<()> {
         write_atomic(path, |writer| Ok(writeln!(writer, "{document:#}")?))?;
     }
     Ok(())
-}
-
-/// The exact path in the model's coordinates, and the names of its systems.
-fn exact_path(args: &Args, content: &Content) -> Result<(ExactPath, Vec<String>)> {
-    let spec = &content.spec;
-    let trained = |k: usize| {
-        content
-            .record
-            .data
-            .get(k)
-            .filter(|data| data.system_seed.is_some())
-    };
-    let (start, name) = mixture(
-        args,
-        content,
-        args.system.as_deref(),
-        trained(0),
-        "--system",
-    )?;
-    let mut names = vec![name];
-    let end = if spec.process.is_interpolant() {
-        let (end, name) = mixture(
-            args,
-            content,
-            args.end_system.as_deref(),
-            trained(1),
-            "--end-system",
-        )?;
-        names.push(name);
-        Some(end)
-    } else if args.end_system.is_some() {
-        return Err(Error::Usage(format!(
-            "--end-system is for interpolants, and the model's process is {}; leave it out",
-            spec.process.name()
-        )));
-    } else {
-        None
-    };
-    Ok((ExactPath::new(spec.process, start, end)?, names))
-}
-
-/// The exact path of the systems a model was trained on, in its coordinates; none if one of them is a file, or no mixture.
-pub fn known_path(content: &Content) -> Result<Option<ExactPath>> {
-    let spec = &content.spec;
-    let mut ends = Vec::new();
-    for data in &content.record.data {
-        let Some(seed) = data.system_seed else {
-            return Ok(None);
-        };
-        let system = System::by_name(&data.name, spec.dim, seed)?;
-        let Some(mixture) = system.mixture() else {
-            return Ok(None);
-        };
-        ends.push(Coordinates::of(content).mixture(mixture)?);
-    }
-    let mut ends = ends.into_iter();
-    match ends.next() {
-        Some(start) => Ok(Some(ExactPath::new(spec.process, start, ends.next())?)),
-        None => Ok(None),
-    }
-}
-
-fn mixture(
-    args: &Args,
-    content: &Content,
-    name: Option<&str>,
-    trained: Option<&DataRecord>,
-    flag: &str,
-) -> Result<(GaussianMixture, String)> {
-    let Some(name) = name.or(trained.map(|data| data.name.as_str())) else {
-        return Err(Error::Usage(format!(
-            "the model was trained on a file, whose exact density is not known; name the system it was drawn from with {flag}"
-        )));
-    };
-    let seed = args
-        .system_seed
-        .or(trained.and_then(|data| data.system_seed));
-    let system = System::by_name(name, content.spec.dim, seed.unwrap_or(0))?;
-    let Some(mixture) = system.mixture() else {
-        return Err(Error::Usage(format!(
-            "the marginals of {name} under noise are not known exactly, so there is nothing to compare with; expected \
-             mog40, mog2 or two-modes"
-        )));
-    };
-    Ok((Coordinates::of(content).mixture(mixture)?, name.into()))
 }
 
 fn texts<const N: usize>(texts: [&str; N]) -> Vec<String> {

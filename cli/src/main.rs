@@ -1,5 +1,9 @@
 //! The diffclf program: this file is the map, each command is a file of its own.
 
+mod anneal;
+mod annealing;
+mod compare;
+mod compose;
 mod coordinates;
 mod data;
 mod demo;
@@ -7,6 +11,7 @@ mod density;
 mod diagnose;
 mod error;
 mod evaluate;
+mod exact;
 mod files;
 mod free_energy;
 mod inspect;
@@ -59,6 +64,9 @@ enum Command {
     FreeEnergy(free_energy::Args),
     Density(density::Args),
     Sample(sample::Args),
+    Compose(Box<compose::Args>),
+    Anneal(Box<anneal::Args>),
+    Compare(compare::Args),
     Inspect(inspect::Args),
     Reproduce(reproduce::Args),
     Selftest(selftest::Args),
@@ -74,6 +82,9 @@ fn main() -> ExitCode {
         Command::FreeEnergy(args) => free_energy::run(args),
         Command::Density(args) => density::run(args),
         Command::Sample(args) => sample::run(args),
+        Command::Compose(args) => compose::run(*args),
+        Command::Anneal(args) => anneal::run(*args),
+        Command::Compare(args) => compare::run(args),
         Command::Inspect(args) => inspect::run(args),
         Command::Reproduce(args) => reproduce::run(args),
         Command::Selftest(args) => selftest::run(args),

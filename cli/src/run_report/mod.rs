@@ -10,7 +10,7 @@ mod view;
 use crate::coordinates::Coordinates;
 use crate::diagnose;
 use crate::error::{Error, Result};
-use crate::evaluate::known_path;
+use crate::exact::known_path;
 use crate::files::{read_model, refuse_overwrite, write_atomic};
 use crate::judging::{Judging, log_lines, model_path};
 use crate::machine::Machine;

@@ -8,6 +8,7 @@ mod guide;
 mod interrupted;
 mod report;
 mod reproduce;
+mod sampling;
 mod training;
 
 use std::fs;

@@ -20,7 +20,6 @@ pub use column::{Column, Coordinate, frequency};
 pub use ending::{Ending, SystemEnergy};
 pub use known::KnownMarginals;
 pub use learned::{LearnedEnergy, LearnedVelocity};
-pub use learned::LearnedEnergy;
 pub use rescaled::Rescaled;
 pub use schedule::Schedule;
 pub use spec::{Form, ModelSpec, NetworkSpec};

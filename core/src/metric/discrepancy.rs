@@ -32,11 +32,11 @@ fn discrepancy(a: &Sample<'_>, b: &Sample<'_>, kernel: impl Fn(f64) -> f64) -> E
     };
     same(a, &mut a_to_a);
     same(b, &mut b_to_b);
-    for i in 0..a.rows() {
-        for j in 0..b.rows() {
+    for (i, to_b) in a_to_b.iter_mut().enumerate() {
+        for (j, to_a) in b_to_a.iter_mut().enumerate() {
             let k = kernel(distance(a.row(i), b.row(j)));
-            a_to_b[i] += b.weight(j) * k;
-            b_to_a[j] += a.weight(i) * k;
+            *to_b += b.weight(j) * k;
+            *to_a += a.weight(i) * k;
         }
     }
     let (mut mean, mut variance) = (0.0, 0.0);

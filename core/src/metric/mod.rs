@@ -13,6 +13,7 @@ mod evaluate;
 mod fisher;
 mod mode_weights;
 mod r2;
+mod regions;
 mod sliced;
 
 pub use blindness::{Blindness, BlindnessPanels, blindness, blindness_panels};
@@ -24,6 +25,7 @@ pub use evaluate::{Average, Evaluation, EvaluationSettings, Level};
 pub use fisher::fisher_divergence;
 pub use mode_weights::{ModeWeights, mode_weights};
 pub use r2::{Agreement, agreement};
+pub use regions::Regions;
 pub use sliced::{Sliced, sliced};
 
 use serde::{Deserialize, Serialize};

@@ -1,0 +1,246 @@
+//! What `compose` and `anneal` share: the settings of sequential Monte Carlo, its progress, its table and its record.
+
+use crate::error::{Error, Result};
+use crate::files::{refuse_overwrite, write_atomic};
+use crate::named::word;
+use crate::print::{print, table_text};
+use crate::progress::Progress;
+use crate::report::page::Table;
+use diffclf::format::npy::write_npy;
+use diffclf::sample::mcmc::Kernel;
+use diffclf::sample::{Particles, Resampling, Smc, SmcLevel};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+
+/// Flags of sequential Monte Carlo.
+#[derive(Debug, Clone, clap::Args)]
+pub struct SmcArgs {
+    /// Particles
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 8192)]
+    pub particles: usize,
+    /// Levels of the path [default: those of the model's grid]
+    #[arg(long, value_name = "LEVELS")]
+    pub levels: Option<usize>,
+    /// Kernel that moves particles at a level: mala, hmc, random-walk, baoab, unadjusted
+    #[arg(long, value_name = "NAME", default_value = "mala")]
+    pub moving: String,
+    /// Its steps at each level
+    #[arg(long, value_name = "STEPS", default_value_t = 64)]
+    pub moves: usize,
+    /// Its first step size; tuned to the kernel's acceptance (75 % for mala)
+    #[arg(long, value_name = "SIZE", default_value_t = 0.1)]
+    pub step: f64,
+    /// Resample when the effective sample size falls below this share
+    #[arg(long, value_name = "SHARE", default_value_t = 0.3)]
+    pub threshold: f64,
+    /// How ancestors are drawn: systematic, stratified, residual, multinomial
+    #[arg(long, value_name = "SCHEME", default_value = "systematic", value_parser = word::<Resampling>)]
+    pub resampling: Resampling,
+    /// Choose the levels so that neighbours have this conditional effective sample size
+    #[arg(long, value_name = "SHARE")]
+    pub adaptive: Option<f64>,
+    /// Refuse a path on which the conditional effective sample size of neighbours falls below this share
+    #[arg(long, value_name = "SHARE", default_value_t = 0.05)]
+    pub least_overlap: f64,
+    /// Seed
+    #[arg(long, value_name = "SEED", default_value_t = 0)]
+    pub seed: u64,
+}
+
+impl SmcArgs {
+    /// The library's settings.
+    pub fn smc(&self) -> Result<Smc> {
+        let smc = Smc {
+            kernel: Kernel::by_name(&self.moving)?,
+            moves: self.moves,
+            step: self.step,
+            frozen_steps: None,
+            threshold: self.threshold,
+            resampling: self.resampling,
+            adaptive: self.adaptive,
+            least_overlap: self.least_overlap,
+            genealogy: false,
+            seed: self.seed,
+        };
+        smc.validate()?;
+        Ok(smc)
+    }
+}
+
+/// Where results go: samples, weights if asked for, and the record beside the samples.
+#[derive(Debug, Clone, clap::Args)]
+pub struct OutputArgs {
+    /// Result: a .npy file of float32; the record goes beside it, as .json
+    #[arg(short, long, value_name = "OUT.npy")]
+    pub output: PathBuf,
+    /// Keep the particles as they are and write their weights to this .npy file [default: draw equally weighted samples]
+    #[arg(long, value_name = "W.npy")]
+    pub weights: Option<PathBuf>,
+    /// Replace existing files
+    #[arg(long)]
+    pub force: bool,
+    /// No progress on the terminal
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+impl OutputArgs {
+    /// The record's path.
+    pub fn record(&self) -> PathBuf {
+        self.output.with_extension("json")
+    }
+
+    /// Refuses before any work.
+    pub fn check(&self) -> Result<()> {
+        if self.record() == self.output {
+            return Err(Error::Usage(format!(
+                "-o is {}, expected a name that ends in .npy: the record takes the name with .json",
+                self.output.display()
+            )));
+        }
+        for path in [
+            Some(&self.output),
+            Some(&self.record()),
+            self.weights.as_ref(),
+        ]
+        .into_iter()
+        .flatten()
+        {
+            refuse_overwrite(path, self.force)?;
+        }
+        Ok(())
+    }
+
+    /// Writes samples (equally weighted, unless weights are asked for).
+    pub fn write(&self, particles: &Particles, seed: u64) -> Result<()> {
+        let rows = particles.weights.len();
+        let points = match &self.weights {
+            Some(path) => {
+                write_atomic(path, |writer| {
+                    write_npy(&[rows], &particles.weights, writer)
+                })?;
+                particles.points.clone()
+            }
+            None => particles.equally_weighted(rows, seed),
+        };
+        write_rows(&self.output, &points, rows)
+    }
+
+    /// Writes the record.
+    pub fn write_record(&self, record: &Value) -> Result<()> {
+        write_atomic(&self.record(), |writer| Ok(writeln!(writer, "{record:#}")?))
+    }
+}
+
+/// Rows as float32.
+pub fn write_rows(path: &Path, points: &[f64], rows: usize) -> Result<()> {
+    let values: Vec<f32> = points.iter().map(|x| *x as f32).collect();
+    write_atomic(path, |writer| {
+        write_npy(&[rows, values.len() / rows], &values, writer)
+    })
+}
+
+/// Progress through levels, by their number or, where that is not known, by time.
+pub struct Levels {
+    progress: Progress,
+    done: u64,
+    span: Option<(f64, f64)>,
+}
+
+impl Levels {
+    /// Progress through `times` (their span, if levels are chosen).
+    pub fn new(label: &str, times: &[f64], adaptive: bool, quiet: bool) -> Levels {
+        let span = adaptive.then(|| (times[0], times[times.len() - 1]));
+        let total = if adaptive { 1000 } else { times.len() as u64 };
+        Levels {
+            progress: Progress::new(label, total, 0, quiet),
+            done: 0,
+            span,
+        }
+    }
+
+    /// A level is done.
+    pub fn see(&mut self, level: &SmcLevel) {
+        self.done += 1;
+        let position = match self.span {
+            Some((from, to)) => (1000.0 * (level.time - from) / (to - from)) as u64,
+            None => self.done,
+        };
+        self.progress.set(position, || {
+            format!(
+                "time {:.4}, ESS {:.0} %, overlap {:.2}, acceptance {:.2}",
+                level.time,
+                100.0 * level.ess,
+                level.conditional_ess,
+                level.acceptance
+            )
+        });
+    }
+
+    /// All are.
+    pub fn finish(self, message: &str) {
+        self.progress.finish(message);
+    }
+}
+
+/// The figures of runs, side by side.
+pub fn print_runs(caption: String, runs: &[(&str, &Particles)]) -> Result<()> {
+    let text = |f: &dyn Fn(&Particles) -> String, name: &str| {
+        let mut row = vec![name.to_string()];
+        row.extend(runs.iter().map(|(_, run)| f(run)));
+        row
+    };
+    let mut header = vec!["quantity".to_string()];
+    header.extend(runs.iter().map(|(name, _)| name.to_string()));
+    let table = Table {
+        caption,
+        header,
+        rows: vec![
+            text(
+                &|run| format!("{:.3} ± {:.3}", run.log_z.value, run.log_z.error),
+                "log Z",
+            ),
+            text(
+                &|run| format!("{:.1} %", 100.0 * run.ess()),
+                "effective sample size",
+            ),
+            text(
+                &|run| format!("{:.3}", run.least_overlap()),
+                "least overlap of levels",
+            ),
+            text(&|run| run.levels.len().to_string(), "levels"),
+            text(
+                &|run| {
+                    run.levels
+                        .iter()
+                        .filter(|level| level.resampled)
+                        .count()
+                        .to_string()
+                },
+                "resampled",
+            ),
+            text(&|run| run.families.to_string(), "surviving families"),
+            text(
+                &|run| format!("{:.2}", mean_acceptance(run)),
+                "mean acceptance",
+            ),
+        ],
+    };
+    print(&table_text(&table))
+}
+
+fn mean_acceptance(run: &Particles) -> f64 {
+    run.levels.iter().map(|level| level.acceptance).sum::<f64>() / run.levels.len() as f64
+}
+
+/// A run as JSON.
+pub fn record_of(run: &Particles) -> Value {
+    json!({
+        "log_z": run.log_z,
+        "ess": run.ess(),
+        "least_overlap": run.least_overlap(),
+        "families": run.families,
+        "particles": run.weights.len(),
+        "levels": run.levels,
+    })
+}

@@ -1,0 +1,302 @@
+//! Energies put to work: compositions, annealing, flows and distances, on exact systems and on small models.
+
+use super::{Place, SMALL, clouds, read_npy, write_rows};
+
+/// Shares of the four quadrants, upper left first, then right, then the lower two.
+fn quadrants(points: &[f64]) -> [f64; 4] {
+    let mut shares = [0.0; 4];
+    for y in points.chunks_exact(2) {
+        let place = usize::from(y[0] > 0.0) + 2 * usize::from(y[1] < 0.0);
+        shares[place] += 2.0 / points.len() as f64;
+    }
+    shares
+}
+
+#[test]
+fn a_mixture_of_exact_systems_has_their_weights() {
+    let place = Place::new();
+    // No spaces: the tests split their arguments there.
+    let common = "--system A=upper-pair --system B=lower-pair -n 1500 --levels 40 --moves 4 --threshold 0.5 --quiet";
+    let table = place.run(&format!("compose 3*(B)or(A) {common} -o x.npy"));
+    assert!(
+        table.contains("log Z") && table.contains("least overlap"),
+        "{table}"
+    );
+    let (header, points) = read_npy(&place.bytes("x.npy"));
+    assert!(
+        header.contains("'<f4'") && header.contains("(1500, 2)"),
+        "{header}"
+    );
+    let record = place.json("x.json");
+    let families = record["result"]["families"].as_f64().unwrap();
+    for (found, exact) in quadrants(&points).iter().zip([0.075, 0.175, 0.525, 0.225]) {
+        // 4 sigma of a share, each family counted as one draw.
+        let allowed = 4.0 * (exact * (1.0 - exact) / families).sqrt();
+        assert!(
+            (found - exact).abs() < allowed,
+            "{found} {exact} ({families} families)"
+        );
+    }
+    let (value, error) = (
+        &record["result"]["log_z"]["value"],
+        &record["result"]["log_z"]["error"],
+    );
+    assert!(
+        value.as_f64().unwrap().abs() < 4.0 * error.as_f64().unwrap() + 0.01,
+        "{record}"
+    );
+    // Weighted particles on request, and the same bytes with another number of threads.
+    place.run(&format!(
+        "compose (A)and(B) {common} --adaptive 0.8 -o w.npy --weights weights.npy --threads 1"
+    ));
+    place.run(&format!(
+        "compose (A)and(B) {common} --adaptive 0.8 -o v.npy --weights other.npy --threads 2"
+    ));
+    assert_eq!(place.bytes("w.npy"), place.bytes("v.npy"));
+    let (_, weights) = read_npy(&place.bytes("weights.npy"));
+    assert!(weights.len() == 1500 && (weights.iter().sum::<f64>() - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn compositions_that_make_no_sense_are_refused() {
+    let place = Place::new();
+    let systems = "--system A=upper-pair --system B=lower-pair --quiet -n 200";
+    place.refused(
+        &format!("compose A&B {systems} -o x.npy"),
+        2,
+        &["character 2", "'&' has no meaning"],
+    );
+    place.refused(
+        &format!("compose (A)and(C) {systems} -o x.npy"),
+        2,
+        &["'B' is not in the expression"],
+    );
+    place.refused(
+        "compose (A)and(B) --system A=upper-pair -o x.npy",
+        2,
+        &["'B' is not known", "--model B=FILE"],
+    );
+    place.refused(
+        &format!("compose A {systems} --system A=mog2 -o x.npy"),
+        2,
+        &["'B' is not in"],
+    );
+    place.refused(
+        "compose A --system A=rings -o x.npy",
+        2,
+        &["train a model on it"],
+    );
+    place.refused("compose A --system A -o x.npy", 2, &["--system A=..."]);
+    place.refused("compose A --system A=mog2 -o x.json", 2, &["ends in .npy"]);
+    // A path without overlap: a numerical failure, with advice.
+    place.refused(
+        &format!("compose (A)and(B) {systems} --levels 2 --least-overlap 0.3 -o x.npy"),
+        3,
+        &["overlap", "adaptive levels"],
+    );
+    assert!(!place.path("x.npy").exists());
+}
+
+#[test]
+fn models_are_composed_and_annealed_in_their_datas_coordinates() {
+    let place = Place::new();
+    let moved: Vec<Vec<f64>> = clouds(400)
+        .iter()
+        .map(|row| vec![50.0 + 4.0 * row[0], -20.0 + 4.0 * row[1]])
+        .collect();
+    write_rows(&place.path("a.npy"), &moved);
+    write_rows(&place.path("b.npy"), &clouds(300));
+    // Hardly any learning: the model is the Gaussian of its data, and every result is known.
+    place.run(&format!("train a.npy -o a {SMALL} --rate 1e-9 --average 0"));
+    place.run(&format!("train b.npy -o b {SMALL} --process edm"));
+    let few = "-n 400 --levels 30 --moves 2 --least-overlap 0.01 --quiet";
+    place.run(&format!(
+        "compose A^2 --model A=a/model.safetensors {few} -o warm.npy"
+    ));
+    let (_, points) = read_npy(&place.bytes("warm.npy"));
+    let mean = points.iter().step_by(2).sum::<f64>() / 400.0;
+    // The Gaussian has a spread of about 5 around 50, its square one of 3.6: 400 particles of few families.
+    assert!((mean - 50.0).abs() < 2.0, "{mean}");
+    place.refused(
+        &format!("compose (A)and(B) --model A=a/model.safetensors --model B=b/model.safetensors {few} -o x.npy"),
+        2,
+        &["different processes", "--process"],
+    );
+    for (name, extra) in [
+        ("smc", ""),
+        ("ais", "--method ais"),
+        ("diffusion", "--diffusion"),
+        ("exchange", "--method exchange --sweeps 20"),
+    ] {
+        let few = if name == "exchange" {
+            "-n 20 --levels 8 --moves 2 --quiet"
+        } else {
+            few
+        };
+        let table = place.run(&format!("anneal a {few} {extra} -o {name}.npy"));
+        let (_, points) = read_npy(&place.bytes(&format!("{name}.npy")));
+        let mean = points.iter().step_by(2).sum::<f64>() / (points.len() / 2) as f64;
+        assert!((mean - 50.0).abs() < 3.0, "{name}: {mean}\n{table}");
+        assert!(place.path(&format!("{name}.json")).exists());
+    }
+    place.refused(&format!("anneal a {few} -o smc.npy"), 2, &["--force"]);
+}
+
+#[test]
+fn a_model_becomes_a_boltzmann_generator() {
+    let place = Place::new();
+    place.run(&format!(
+        "train --system two-modes --dim 2 -o m {SMALL} --rate 1e-9 --average 0"
+    ));
+    let table = place.run(
+        "anneal m --target two-modes --contest -n 1500 --levels 60 --moves 4 --threshold 0.5 --least-overlap 0.005 -o x.npy --quiet",
+    );
+    assert!(
+        table.contains("importance sampling") && table.contains("ais"),
+        "{table}"
+    );
+    let record = place.json("x.json");
+    let smc = &record["results"]["smc"];
+    let (value, error) = (
+        smc["log_z"]["value"].as_f64().unwrap(),
+        smc["log_z"]["error"].as_f64().unwrap(),
+    );
+    // The target is normalised; the model knows one Gaussian only, and that must not matter.
+    assert!(value.abs() < 4.0 * error && error < 0.5, "{value} {error}");
+    let (_, points) = read_npy(&place.bytes("x.npy"));
+    let share = points.chunks_exact(2).filter(|y| y[0] < 0.0).count() as f64 / 1500.0;
+    let n = smc["families"].as_f64().unwrap();
+    assert!(
+        (share - 2.0 / 3.0).abs() < 4.0 * (2.0 / 9.0 / n).sqrt(),
+        "{share} {n}"
+    );
+    place.refused(
+        "anneal m --target moons -o y.npy",
+        2,
+        &["not known exactly"],
+    );
+    place.refused("anneal m --contest -o y.npy", 2, &["--target"]);
+}
+
+#[test]
+fn the_flow_knows_its_log_density() {
+    let place = Place::new();
+    write_rows(&place.path("a.npy"), &clouds(400));
+    // With almost no learning rate the model is exactly the Gaussian of its data at all times: flow and density must agree.
+    place.run(&format!("train a.npy -o a {SMALL} --rate 1e-9 --average 0"));
+    for (name, extra) in [("heun", "--steps 400"), ("chosen", "--tolerance 1e-6")] {
+        place.run(&format!(
+            "sample a/model.safetensors -n 50 --method flow {extra} -o {name}.npy --log-density {name}-flow.npy --quiet"
+        ));
+        place.run(&format!(
+            "density a/model.safetensors {name}.npy -o {name}-density.npy --quiet"
+        ));
+        let (_, flow) = read_npy(&place.bytes(&format!("{name}-flow.npy")));
+        let (_, density) = read_npy(&place.bytes(&format!("{name}-density.npy")));
+        for (a, b) in flow.iter().zip(&density) {
+            assert!((a - b).abs() < 0.01, "{name}: {a} {b}");
+        }
+    }
+    place.run("sample a/model.safetensors -n 10 --method reverse-sde --integrator euler-maruyama -o e.npy --json e.json --quiet");
+    assert_eq!(place.json("e.json")["integrator"], "euler-maruyama");
+    place.refused(
+        "sample a/model.safetensors -n 3 -o x.npy --g 1",
+        2,
+        &["--g belongs to interpolant-sde"],
+    );
+    place.refused(
+        "sample a/model.safetensors -n 3 -o x.npy --method euler",
+        2,
+        &["flow, interpolant-sde"],
+    );
+    place.refused(
+        "sample a/model.safetensors -n 3 -o x.npy --method interpolant-sde",
+        2,
+        &["use reverse-sde"],
+    );
+}
+
+#[test]
+fn interpolants_run_from_their_second_endpoint() {
+    let place = Place::new();
+    place.run(&format!(
+        "train --system two-modes --end-system mog2 --dim 2 -o s {SMALL}"
+    ));
+    for (method, extra) in [
+        ("flow", "--steps 50"),
+        ("interpolant-sde", "--steps 50 --g 0.3"),
+    ] {
+        place.run(&format!(
+            "sample s/model.safetensors -n 40 --method {method} {extra} -o {method}.npy --quiet"
+        ));
+        let (_, points) = read_npy(&place.bytes(&format!("{method}.npy")));
+        assert!(points.len() == 80 && points.iter().all(|y| y.is_finite()));
+    }
+    place.refused(
+        "sample s/model.safetensors -n 40 -o x.npy",
+        2,
+        &["a diffusion"],
+    );
+    // Both ends are wide, so that a model of a few steps overlaps with itself.
+    place.run(
+        "anneal s -n 60 --levels 40 --moves 0 --g 0.3 --least-overlap 0 -o bridge.npy --quiet",
+    );
+    assert_eq!(read_npy(&place.bytes("bridge.npy")).1.len(), 120);
+    place.refused(
+        "anneal s --target mog2 -o x.npy",
+        2,
+        &["leave out --target"],
+    );
+    place.refused(
+        "compose A --model A=s/model.safetensors -o x.npy",
+        2,
+        &["compose models of diffusions"],
+    );
+}
+
+#[test]
+fn distances_stand_beside_their_floor() {
+    let place = Place::new();
+    let (a, b) = (clouds(300), clouds(900));
+    let moved: Vec<Vec<f64>> = a.iter().map(|row| vec![row[0] + 1.0, row[1]]).collect();
+    write_rows(&place.path("a.npy"), &a);
+    write_rows(&place.path("b.npy"), &b);
+    write_rows(&place.path("moved.npy"), &moved);
+    place.run("compare a.npy b.npy --json near.json");
+    place.run("compare moved.npy b.npy --json far.json");
+    let value = |file: &str, kind: &str, what: &str| {
+        place.json(file)["distances"][kind][what]["mean"]
+            .as_f64()
+            .unwrap()
+    };
+    for kind in [
+        "mmd_squared",
+        "sliced_wasserstein",
+        "sliced_kolmogorov_smirnov",
+        "energy_distance",
+    ] {
+        assert!(
+            value("near.json", kind, "value") < 5.0 * value("near.json", kind, "floor") + 0.02,
+            "{kind}"
+        );
+        assert!(
+            value("far.json", kind, "value") > 3.0 * value("far.json", kind, "floor"),
+            "{kind}"
+        );
+    }
+    // The shift is 1 along one of two axes: sliced W2 is near sqrt(1/2).
+    let found = value("far.json", "sliced_wasserstein", "value");
+    assert!((found - 0.707).abs() < 0.12, "{found}");
+    let table = place.run("compare a.npy --system two-modes");
+    assert!(
+        table.contains("mode weights") && table.contains("floor"),
+        "{table}"
+    );
+    place.refused("compare a.npy", 2, &["B.npy"]);
+    write_rows(
+        &place.path("wide.npy"),
+        &[vec![1.0, 2.0, 3.0], vec![1.0, 2.0, 4.0]],
+    );
+    place.refused("compare a.npy wide.npy", 2, &["3 columns", "same kind"]);
+    place.refused("compare a.npy b.npy --json near.json", 2, &["--force"]);
+}
