@@ -214,13 +214,16 @@ fn interpolant(args: &Args, model: &Model, smc: &Smc) -> Result<()> {
             "--levels is {levels}, expected at least 2"
         )));
     }
-    let (low, high) = (content.spec.grid.t_min(), content.spec.grid.t_max());
-    // Fine at both ends, where the score is steepest: equal steps in the angle of t = sin^2.
-    let (a, b) = (low.sqrt().asin(), high.sqrt().asin());
-    let mut times: Vec<f64> = (0..levels)
-        .map(|k| (b + (a - b) * k as f64 / (levels - 1) as f64).sin().powi(2))
+    // Fine at both ends, where the score is steepest: equal steps in the angle of t = sin^2, down to 0. Below its smallest time the
+    // model is asked for what its network says there, and only at 0 does the target take its place.
+    let angle = content.spec.grid.t_max().sqrt().asin();
+    let times: Vec<f64> = (0..levels)
+        .map(|k| {
+            (angle * (1.0 - k as f64 / (levels - 1) as f64))
+                .sin()
+                .powi(2)
+        })
         .collect();
-    times.push(0.0);
     let learned = model.energy(args.machine.pool()?, args.machine.isa()?)?;
     let kernels = InterpolantKernels {
         process,
