@@ -65,7 +65,7 @@ impl Regions {
                 );
                 let (half, cells) = (6.5, 1300);
                 let width = 2.0 * half / f64::from(cells);
-                let mut masses = vec![0.0; 8];
+                let mut masses = [0.0; 8];
                 for k in 0..cells * cells {
                     let at = |i: i32| -half + (f64::from(i) + 0.5) * width;
                     let point = [at(k / cells), at(k % cells)];
