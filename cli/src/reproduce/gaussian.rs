@@ -12,9 +12,11 @@ use crate::report::curve::{Curve, Series};
 use crate::report::page::Figure;
 use crate::settings::Settings;
 use crate::train::{Job, train};
+use diffclf::energy::Energy;
 use diffclf::energy::exact::ExactPath;
-use diffclf::metric::{Evaluation, EvaluationSettings};
-use diffclf::model::{Checkpoint, Model};
+use diffclf::metric::{Comparison, ComparisonSettings, Evaluation, EvaluationSettings, Sample};
+use diffclf::model::{Checkpoint, Content, Model};
+use diffclf::sample::{Prior, Sampler, Task, times_of};
 use diffclf::system::System;
 use diffclf::train::State;
 use serde::{Deserialize, Serialize};
@@ -57,6 +59,8 @@ struct Budget {
     samples: usize,
     /// How many of them are classified.
     classified: usize,
+    /// Generated samples (DDIM on the model's own grid); 0 for none.
+    generated: usize,
 }
 
 /// A table at a budget.
@@ -218,6 +222,12 @@ impl Table<'_> {
             ("median_r2", average.median_r2.into()),
             ("tv_density", found.mode_weights.total_variation.into()),
         ];
+        let mut figures: BTreeMap<String, super::cell::Figure> =
+            figures.map(|(name, figure)| (name.to_string(), figure)).into();
+        if self.budget.generated > 0 {
+            let distances = generation(&energy, content, &exact, self.budget.generated)?;
+            figures.extend(distances.map(|(name, value)| (name.to_string(), value.into())));
+        }
         let line = |of: &dyn Fn(&diffclf::metric::Level) -> f64| {
             found
                 .levels
@@ -238,6 +248,46 @@ impl Table<'_> {
             seconds: 0.0,
         })
     }
+}
+
+/// Distances of generated from exact samples, each with its floor (two exact samples): MMD, sliced W2, and the total
+/// variation of mode weights by nearest component.
+fn generation(
+    energy: &dyn Energy,
+    content: &Content,
+    exact: &ExactPath,
+    number: usize,
+) -> Result<[(&'static str, f64); 6]> {
+    let spec = &content.spec;
+    let task = Task {
+        energy,
+        process: &spec.process,
+        times: &times_of(&spec.grid),
+        start: &Prior::of(spec),
+        particles: 0..number as u64,
+        seed: 0,
+    };
+    let points = Sampler::by_name("ddim")?.run(&task, &mut |_| ())?;
+    let exact_points = [1, 2].map(|seed| exact.start().sample(number, seed).0);
+    let sample = |points| Sample::new(points, spec.dim, None);
+    let found = Comparison::run(
+        &sample(&points)?,
+        &sample(&exact_points[0])?,
+        &sample(&exact_points[1])?,
+        Some(exact.start()),
+        ComparisonSettings::default(),
+    )?;
+    // The unbiased estimate of a squared distance may be negative.
+    let root = |squared: f64| squared.max(0.0).sqrt();
+    let (tv, tv_floor) = found.mode_weights.unwrap_or((f64::NAN, f64::NAN));
+    Ok([
+        ("mmd", root(found.mmd_squared.value.mean)),
+        ("mmd_floor", root(found.mmd_squared.floor.mean)),
+        ("sliced_w2", found.sliced_wasserstein.value.mean),
+        ("sliced_w2_floor", found.sliced_wasserstein.floor.mean),
+        ("tv", tv),
+        ("tv_floor", tv_floor),
+    ])
 }
 
 /// The last checkpoint's state.
