@@ -222,8 +222,7 @@ impl Table<'_> {
             ("median_r2", average.median_r2.into()),
             ("tv_density", found.mode_weights.total_variation.into()),
         ];
-        let mut figures: BTreeMap<String, super::cell::Figure> =
-            figures.map(|(name, figure)| (name.to_string(), figure)).into();
+        let mut figures = BTreeMap::from(figures.map(|(name, figure)| (name.to_string(), figure)));
         if self.budget.generated > 0 {
             let distances = generation(&energy, content, &exact, self.budget.generated)?;
             figures.extend(distances.map(|(name, value)| (name.to_string(), value.into())));
@@ -241,9 +240,7 @@ impl Table<'_> {
             ("excess", line(&|level| level.excess.mean)),
         ];
         Ok(Record {
-            figures: figures
-                .map(|(name, figure)| (name.to_string(), figure))
-                .into(),
+            figures,
             series: series.map(|(name, line)| (name.to_string(), line)).into(),
             seconds: 0.0,
         })
