@@ -1,7 +1,9 @@
 //! `diffclf anneal`: a model's path run by sequential Monte Carlo, annealed importance sampling or replica exchange; with a target, a
 //! Boltzmann generator.
 
-use crate::annealing::{Levels, OutputArgs, SmcArgs, print_runs, record_of, write_rows};
+use crate::annealing::{
+    Levels, OutputArgs, SmcArgs, angular_times, print_runs, record_of, write_rows,
+};
 use crate::compose::rescale;
 use crate::coordinates::Coordinates;
 use crate::error::{Error, Result};
@@ -214,16 +216,7 @@ fn interpolant(args: &Args, model: &Model, smc: &Smc) -> Result<()> {
             "--levels is {levels}, expected at least 2"
         )));
     }
-    // Fine at both ends, where the score is steepest: equal steps in the angle of t = sin^2, down to 0. Below its smallest time the
-    // model is asked for what its network says there, and only at 0 does the target take its place.
-    let angle = content.spec.grid.t_max().sqrt().asin();
-    let times: Vec<f64> = (0..levels)
-        .map(|k| {
-            (angle * (1.0 - k as f64 / (levels - 1) as f64))
-                .sin()
-                .powi(2)
-        })
-        .collect();
+    let times = angular_times(content.spec.grid.t_max(), levels);
     let learned = model.energy(args.machine.pool()?, args.machine.isa()?)?;
     let kernels = InterpolantKernels {
         process,

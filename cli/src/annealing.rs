@@ -183,6 +183,17 @@ impl Levels {
     }
 }
 
+/// Levels of an interpolant from `t_max` down to 0, fine at both ends, where the score is steepest: equal steps in the angle of
+/// t = sin^2. Below its smallest time a model is asked for what its network says there, and only at 0 does the target take its
+/// place.
+pub fn angular_times(t_max: f64, levels: usize) -> Vec<f64> {
+    let angle = t_max.sqrt().asin();
+    let share = |k: usize| 1.0 - k as f64 / (levels - 1) as f64;
+    (0..levels)
+        .map(|k| (angle * share(k)).sin().powi(2))
+        .collect()
+}
+
 /// The figures of runs, side by side.
 pub fn print_runs(caption: String, runs: &[(&str, &Particles)]) -> Result<()> {
     let text = |f: &dyn Fn(&Particles) -> String, name: &str| {

@@ -12,11 +12,13 @@ use diffclf::energy::exact::ExactPath;
 use diffclf::energy::{Energy, LearnedEnergy, Rescaled};
 use diffclf::metric::Regions;
 use diffclf::model::{Content, Model};
+use diffclf::network::{Isa, Pool};
 use diffclf::process::{Process, TimeGrid};
-use diffclf::sample::{Particles, Path, Prior, Start};
+use diffclf::sample::{Particles, Path, Prior, Smc, SmcLevel, Start};
 use diffclf::system::System;
 use serde_json::json;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -86,57 +88,32 @@ pub fn run(args: Args) -> Result<()> {
         .chain(systems.iter().map(|(name, _)| *name))
         .collect();
     check_names(&expression, &known)?;
-    let (process, grid, dim) = common(&models)?;
-    let grid = match args.smc.levels {
-        Some(levels) => grid.with_levels(levels)?,
-        None => grid,
+    let compound = Compound {
+        expression: &expression,
+        models: &models,
+        systems: &systems,
+        system_seed: args.system_seed,
+        levels: args.smc.levels,
     };
-    let pool = args.machine.pool()?;
-    let isa = args.machine.isa()?;
-    let learned: Vec<LearnedEnergy> = models
-        .iter()
-        .map(|(_, model)| model.energy(pool.clone(), isa))
-        .collect::<diffclf::Result<_>>()?;
-    let rescaled: Vec<Rescaled<'_, LearnedEnergy>> = models
-        .iter()
-        .zip(&learned)
-        .map(|((_, model), energy)| rescale(&model.content, energy))
-        .collect();
-    let exact: Vec<ExactPath> = systems
-        .iter()
-        .map(|(_, name)| exact_path(name, dim, args.system_seed, process))
-        .collect::<Result<_>>()?;
-    let mut members: Vec<(&str, &dyn Energy)> = Vec::new();
-    let mut priors: Vec<(&str, Prior)> = Vec::new();
-    for ((name, model), energy) in models.iter().zip(&rescaled) {
-        members.push((name, energy));
-        let prior = Prior::of(&model.content.spec);
-        priors.push((name, energy.prior(grid.t_max(), &prior)));
-    }
-    for ((name, _), path) in systems.iter().zip(&exact) {
-        members.push((name, path));
-        let (mean, variance) = (path.start().mean(), path.start().variance());
-        priors.push((name, Prior::new(&process, grid.t_max(), &mean, variance)));
-    }
-    let composition = Composition::new(&expression, &members)?;
-    let start = start_of(&expression, &priors)?;
-    let times: Vec<f64> = grid.times().iter().rev().copied().collect();
-    let path = Path {
-        energy: &composition,
-        times: &times,
-        start: Start::Mixture(&start),
-        transport: None,
-    };
-    let mut levels = Levels::new("compose", &times, smc.adaptive.is_some(), args.out.quiet);
-    let particles = smc.run(&path, args.smc.particles, &mut |level| levels.see(level))?;
+    let mut levels = None;
+    let (pool, isa) = (args.machine.pool()?, args.machine.isa()?);
+    let composed = compound.sample(&smc, args.smc.particles, pool, isa, &mut |times, level| {
+        let adaptive = smc.adaptive.is_some();
+        levels
+            .get_or_insert_with(|| Levels::new("compose", times, adaptive, args.out.quiet))
+            .see(level);
+    })?;
+    let (particles, process) = (composed.particles, composed.process);
     args.out.write(&particles, args.smc.seed)?;
-    levels.finish(&format!(
-        "{} samples of {expression} in {}",
-        args.smc.particles,
-        args.out.output.display()
-    ));
+    if let Some(levels) = levels {
+        levels.finish(&format!(
+            "{} samples of {expression} in {}",
+            args.smc.particles,
+            args.out.output.display()
+        ));
+    }
     print_runs(
-        format!("{expression} at time {}", grid.t_min()),
+        format!("{expression} at time {}", composed.grid.t_min()),
         &[("smc", &particles)],
     )?;
     let shares = match args.regions {
@@ -153,6 +130,92 @@ pub fn run(args: Args) -> Result<()> {
         "regions": shares,
         "result": record_of(&particles),
     }))
+}
+
+/// What is composed.
+pub struct Compound<'a> {
+    /// The composition; every name in it is a model or a system.
+    pub expression: &'a Expression,
+    /// Models with their names.
+    pub models: &'a [(&'a str, Model)],
+    /// Names and the systems with exact marginals that they stand for.
+    pub systems: &'a [(&'a str, &'a str)],
+    /// Seed of the systems' own parameters.
+    pub system_seed: u64,
+    /// Levels of the path, if not those of the models' grid.
+    pub levels: Option<usize>,
+}
+
+/// Samples of a composition, and the path they were led along.
+pub struct Composed {
+    /// The samples.
+    pub particles: Particles,
+    /// The process of all members.
+    pub process: Process,
+    /// The levels.
+    pub grid: TimeGrid,
+}
+
+impl Compound<'_> {
+    /// Leads particles from the noisiest level down the path of compositions. `see` is told the times of all levels and the level that
+    /// is done.
+    pub fn sample(
+        &self,
+        smc: &Smc,
+        particles: usize,
+        pool: Arc<Pool>,
+        isa: Isa,
+        see: &mut dyn FnMut(&[f64], &SmcLevel),
+    ) -> Result<Composed> {
+        let (process, grid, dim) = common(self.models)?;
+        let grid = match self.levels {
+            Some(levels) => grid.with_levels(levels)?,
+            None => grid,
+        };
+        let learned: Vec<LearnedEnergy> = self
+            .models
+            .iter()
+            .map(|(_, model)| model.energy(pool.clone(), isa))
+            .collect::<diffclf::Result<_>>()?;
+        let rescaled: Vec<Rescaled<'_, LearnedEnergy>> = self
+            .models
+            .iter()
+            .zip(&learned)
+            .map(|((_, model), energy)| rescale(&model.content, energy))
+            .collect();
+        let exact: Vec<ExactPath> = self
+            .systems
+            .iter()
+            .map(|(_, name)| exact_path(name, dim, self.system_seed, process))
+            .collect::<Result<_>>()?;
+        let mut members: Vec<(&str, &dyn Energy)> = Vec::new();
+        let mut priors: Vec<(&str, Prior)> = Vec::new();
+        for ((name, model), energy) in self.models.iter().zip(&rescaled) {
+            members.push((name, energy));
+            let prior = Prior::of(&model.content.spec);
+            priors.push((name, energy.prior(grid.t_max(), &prior)));
+        }
+        for ((name, _), path) in self.systems.iter().zip(&exact) {
+            members.push((name, path));
+            let (mean, variance) = (path.start().mean(), path.start().variance());
+            priors.push((name, Prior::new(&process, grid.t_max(), &mean, variance)));
+        }
+        let composition = Composition::new(self.expression, &members)?;
+        let start = start_of(self.expression, &priors)?;
+        let times: Vec<f64> = grid.times().iter().rev().copied().collect();
+        let path = Path {
+            energy: &composition,
+            times: &times,
+            start: Start::Mixture(&start),
+            transport: None,
+        };
+        let particles = smc.run(&path, particles, &mut |level| see(&times, level))?;
+        Ok(Composed {
+            particles,
+            process,
+            grid,
+        })
+    }
 }
 
 /// Shares of regions beside the truth; gives them for the record.

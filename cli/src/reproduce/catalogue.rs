@@ -1,9 +1,13 @@
 //! The experiments there are, and how they are written down.
 
 use super::blindness::Blindness;
+use super::boltzmann::Generator;
 use super::cell::Record;
 use super::classifier::Classifier;
+use super::composition::Composition;
 use super::gaussian::GaussianTable;
+use super::limits::Limits;
+use super::properties::Properties;
 use super::{Bench, Recipe};
 use crate::error::{Error, Result};
 use crate::report::page::Figure;
@@ -29,8 +33,18 @@ macro_rules! experiments {
 }
 
 /// All experiments, in the paper's order.
-pub const CATALOGUE: &[Entry] =
-    &experiments!["blindness", "classifier", "mog40-dm", "mog2-dm", "mog-si"];
+pub const CATALOGUE: &[Entry] = &experiments![
+    "blindness",
+    "classifier",
+    "mog40-dm",
+    "mog2-dm",
+    "mog-si",
+    "compose-or",
+    "compose-and",
+    "boltzmann-si",
+    "properties",
+    "limits",
+];
 
 /// Looks an experiment up.
 pub fn find(name: &str) -> Result<&'static Entry> {
@@ -115,6 +129,9 @@ pub struct Expected {
     pub value: f64,
     /// How far from it a figure is still alike: twice the spread it prints, at least half a unit of the last digit.
     pub tolerance: f64,
+    /// Whether it is a known answer: right at every budget, and neither more nor less is better.
+    #[serde(default)]
+    pub exact: bool,
     /// Where.
     pub source: String,
 }
@@ -128,6 +145,14 @@ enum Kind {
     Classifier(Classifier),
     /// Learned energies of Gaussian mixtures beside the exact ones.
     Gaussian(Box<GaussianTable>),
+    /// Samples of two models composed.
+    Composition(Box<Composition>),
+    /// Particles led by an interpolant and weighted by learned energies.
+    Boltzmann(Box<Generator>),
+    /// What objectives cost.
+    Properties(Properties),
+    /// What losses become as times get close.
+    Limits(Limits),
 }
 
 /// Something with cells.
@@ -157,6 +182,10 @@ impl Definition {
             Kind::Blindness(blindness) => Ok(Box::new(blindness.at(quick))),
             Kind::Classifier(classifier) => Ok(Box::new(classifier.at(quick))),
             Kind::Gaussian(table) => Ok(Box::new(table.at(quick, recipe)?)),
+            Kind::Composition(composition) => Ok(Box::new(composition.at(quick, recipe)?)),
+            Kind::Boltzmann(generator) => Ok(Box::new(generator.at(quick, recipe)?)),
+            Kind::Properties(properties) => Ok(Box::new(properties.at(quick))),
+            Kind::Limits(limits) => Ok(Box::new(limits)),
         }
     }
 

@@ -3,26 +3,21 @@
 
 use super::catalogue::{Experiment, Picture};
 use super::cell::Record;
+use super::stages::two_stages;
 use super::{Bench, Recipe};
-use crate::coordinates::Coordinates;
 use crate::error::{Error, Result};
-use crate::files::{read_bytes, read_model};
+use crate::exact::{Systems, exact_path};
 use crate::progress::Progress;
 use crate::report::curve::{Curve, Series};
 use crate::report::page::Figure;
 use crate::settings::Settings;
-use crate::train::{Job, train};
 use diffclf::energy::Energy;
 use diffclf::energy::exact::ExactPath;
 use diffclf::metric::{Comparison, ComparisonSettings, Evaluation, EvaluationSettings, Sample};
-use diffclf::model::{Checkpoint, Content, Model};
+use diffclf::model::{Content, Model};
 use diffclf::sample::{Prior, Sampler, Task, times_of};
-use diffclf::system::System;
-use diffclf::train::State;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// `[experiment]` of a table.
 #[derive(Debug, Deserialize)]
@@ -144,61 +139,19 @@ impl Table<'_> {
         settings
     }
 
-    /// Trains what is not trained yet and returns the model.
     fn model(&self, place: &Place<'_>, bench: &Bench) -> Result<Model> {
-        let [score, joint] = self.budget.steps;
-        let folder = |name: String| bench.folder.join("runs").join(name);
-        let run = |path: PathBuf, mut settings: Settings, first_stage: Option<State>| {
-            settings.kernel = bench.kernel.clone();
-            train(Job {
-                settings,
-                path: path.clone(),
-                first_stage,
-                resume: true,
-                force: false,
-                checkpoint_every: Duration::from_secs(10),
-                quiet: bench.quiet,
-                pool: bench.pool.clone(),
-            })?;
-            Ok::<_, Error>(path)
-        };
-        // The state at the end of a run of one stage is that of a run of two between its stages.
         let shared = Place {
             method: "score",
             ..*place
         };
-        let first = run(
-            folder(shared.name()),
-            self.settings_of(&shared, "dsm", [0, score]),
-            None,
-        )?;
-        let settings = self.settings_of(place, &self.methods[place.method], [score, joint]);
-        let path = run(folder(place.name()), settings, Some(last_state(&first)?))?;
-        read_model(&path.join("model.safetensors"))
+        let objective = &self.methods[place.method];
+        let settings = self.settings_of(place, objective, self.budget.steps);
+        two_stages(bench, &shared.name(), &place.name(), settings)
     }
 
     fn evaluate(&self, model: &Model, bench: &Bench) -> Result<Record> {
         let content = &model.content;
-        let map = Coordinates::of(content);
-        let seed = self.train.system_seed.unwrap_or(0);
-        let mixture = |name: &Option<String>| {
-            name.as_deref()
-                .map(|name| {
-                    let system = System::by_name(name, content.spec.dim, seed)?;
-                    let mixture = system
-                        .mixture()
-                        .ok_or_else(|| Error::Failed(format!("{name} has no exact marginals")))?;
-                    Ok::<_, Error>(map.mixture(mixture)?)
-                })
-                .transpose()
-        };
-        let start = mixture(&self.train.system)?
-            .ok_or_else(|| Error::Failed("the experiment names no system".into()))?;
-        let exact = ExactPath::new(
-            content.spec.process,
-            start,
-            mixture(&self.train.end_system)?,
-        )?;
+        let (exact, _) = exact_path(&Systems::default(), content)?;
         let energy = model.energy(bench.pool.clone(), bench.isa)?;
         let settings = EvaluationSettings {
             samples_per_level: self.budget.samples,
@@ -285,14 +238,6 @@ fn generation(
         ("tv", tv),
         ("tv_floor", tv_floor),
     ])
-}
-
-/// The last checkpoint's state.
-fn last_state(folder: &Path) -> Result<State> {
-    let path = folder.join("checkpoint.safetensors");
-    let checkpoint = Checkpoint::from_bytes(&read_bytes(&path)?)
-        .map_err(|source| Error::about(&path, source))?;
-    Ok(checkpoint.state)
 }
 
 impl Experiment for Table<'_> {

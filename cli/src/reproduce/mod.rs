@@ -6,11 +6,16 @@
 //! paper. One file for each kind of experiment.
 
 mod blindness;
+mod boltzmann;
 mod catalogue;
 mod cell;
 mod classifier;
+mod composition;
 mod gaussian;
+mod limits;
 mod outcome;
+mod properties;
+mod stages;
 
 use crate::error::{Error, Result};
 use crate::machine::Machine;

@@ -72,12 +72,13 @@ impl Outcome {
                 Some((order.clone(), less.value < than.value))
             })
             .collect();
-        // The quick budget has fewer steps and another grid: its figures are not those of the paper.
+        // The quick budget has fewer steps and another grid: its figures are not those of the paper. Known answers stay.
         let expected = expected
             .into_iter()
             .filter(|row| {
                 let group = groups.get(&row.cell);
-                !quick && group.is_some_and(|group| group.figures.contains_key(&row.figure))
+                (row.exact || !quick)
+                    && group.is_some_and(|group| group.figures.contains_key(&row.figure))
             })
             .collect();
         Self {
@@ -265,7 +266,7 @@ impl Group {
     }
 }
 
-/// Better or worse by more than the paper's tolerance and twice our own error together, or neither.
+/// Better or worse by more than the paper's tolerance and twice our own error together, or neither; of a known answer, off.
 fn comparison(paper: &Expected, ours: &Figure) -> &'static str {
     let tolerance = paper.tolerance.hypot(2.0 * ours.error.unwrap_or(0.0));
     let sign = if MORE_IS_BETTER.contains(&paper.figure.as_str()) {
@@ -274,6 +275,8 @@ fn comparison(paper: &Expected, ours: &Figure) -> &'static str {
         1.0
     };
     match sign * (ours.value - paper.value) {
+        off if paper.exact && off.abs() > tolerance => "off",
+        _ if paper.exact => "alike",
         worse if worse > tolerance => "worse",
         worse if worse < -tolerance => "better",
         _ => "alike",
@@ -339,12 +342,13 @@ mod tests {
         assert_eq!((found.value, group.seeds), (1.5, 2));
         assert!((found.error.unwrap() - 0.5f64.sqrt()).abs() < 1e-15);
         assert_eq!(Group::of(&[&a]).figures["ess"].error, Some(0.5));
-        let judged = |figure: &str, tolerance| {
+        let judged = |figure: &str, tolerance, exact| {
             let paper = Expected {
                 cell: "a".into(),
                 figure: figure.into(),
                 value: 0.9,
                 tolerance,
+                exact,
                 source: String::new(),
             };
             comparison(
@@ -357,11 +361,13 @@ mod tests {
         };
         assert_eq!(
             [
-                judged("ess", 0.02),
-                judged("fisher", 0.02),
-                judged("fisher", 0.2)
+                judged("ess", 0.02, false),
+                judged("fisher", 0.02, false),
+                judged("fisher", 0.2, false),
+                judged("share", 0.02, true),
+                judged("share", 0.2, true)
             ],
-            ["better", "worse", "alike"]
+            ["better", "worse", "alike", "off", "alike"]
         );
     }
 

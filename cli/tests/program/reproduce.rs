@@ -49,3 +49,23 @@ fn scores_are_blind_and_classifiers_are_not() {
     }
     assert!(place.text("out/time-score.svg").starts_with("<svg"));
 }
+
+/// The ratio to the corrected limit is 1, its error of first order; the printed constants are far off.
+#[test]
+fn close_times_have_the_corrected_limits() {
+    let place = Place::new();
+    let text = place.run("reproduce limits -o out --quiet");
+    assert!(text.contains("alike") && !text.contains("off"), "{text}");
+    let results = place.json("out/results.json");
+    let groups = results["groups"].as_object().unwrap();
+    assert_eq!(groups.len(), 5);
+    for (cell, group) in groups {
+        let figure = |name: &str| group["figures"][name]["value"].as_f64().unwrap();
+        assert!((figure("order") - 1.0).abs() < 0.1, "{cell}: {group}");
+        assert!(
+            (figure("ratio_as_printed") - 1.0).abs() > 0.5,
+            "{cell}: {group}"
+        );
+    }
+    assert!(place.text("out/limits.svg").starts_with("<svg"));
+}

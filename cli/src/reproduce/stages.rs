@@ -1,0 +1,46 @@
+//! Training in two stages, of which the methods of a comparison share the first: score matching alone.
+
+use super::Bench;
+use crate::error::{Error, Result};
+use crate::files::{read_bytes, read_model};
+use crate::settings::Settings;
+use crate::train::{Job, train};
+use diffclf::model::{Checkpoint, Model};
+use diffclf::train::State;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Trains what is not trained yet and returns the model. `settings` are those of the whole run; its score stage is kept under
+/// the name `shared`, where the next method finds it.
+pub fn two_stages(bench: &Bench, shared: &str, name: &str, settings: Settings) -> Result<Model> {
+    let run = |name: &str, mut settings: Settings, first_stage: Option<State>| {
+        let path: PathBuf = bench.folder.join("runs").join(name);
+        settings.kernel = bench.kernel.clone();
+        train(Job {
+            settings,
+            path: path.clone(),
+            first_stage,
+            resume: true,
+            force: false,
+            checkpoint_every: Duration::from_secs(10),
+            quiet: bench.quiet,
+            pool: bench.pool.clone(),
+        })?;
+        Ok::<_, Error>(path)
+    };
+    // The state at the end of a run of one stage is that of a run of two between its stages.
+    let mut score = settings.clone();
+    score.objective = Some("dsm".into());
+    (score.score_steps, score.steps) = (Some(0), settings.score_steps);
+    let first = run(shared, score, None)?;
+    let path = run(name, settings, Some(last_state(&first)?))?;
+    read_model(&path.join("model.safetensors"))
+}
+
+/// The last checkpoint's state.
+fn last_state(folder: &Path) -> Result<State> {
+    let path = folder.join("checkpoint.safetensors");
+    let checkpoint = Checkpoint::from_bytes(&read_bytes(&path)?)
+        .map_err(|source| Error::about(&path, source))?;
+    Ok(checkpoint.state)
+}
