@@ -4,18 +4,16 @@
 use crate::annealing::{
     Levels, OutputArgs, SmcArgs, angular_times, print_runs, record_of, write_rows,
 };
+use crate::bridge::{Bridge, BridgeArgs};
 use crate::compose::rescale;
 use crate::coordinates::Coordinates;
 use crate::error::{Error, Result};
-use crate::exact::{Systems, exact_path};
-use crate::files::read_model;
-use crate::judging::model_path;
-use crate::machine::Machine;
+use crate::opened::ModelArgs;
 use crate::print::{print, table_text};
 use crate::progress::Progress;
 use crate::report::page::Table;
-use diffclf::energy::{Ending, Energy, SystemEnergy};
-use diffclf::model::Model;
+use diffclf::energy::{Ending, Energy, LearnedEnergy, SystemEnergy};
+use diffclf::model::Content;
 use diffclf::process::TimeGrid;
 use diffclf::sample::mcmc::Kernel;
 use diffclf::sample::{
@@ -24,7 +22,6 @@ use diffclf::sample::{
 };
 use diffclf::system::System;
 use serde_json::{Value, json};
-use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -38,9 +35,13 @@ Without --target the samples are those of the model's density at its smallest ti
 unbiased whatever the model is worth; log Z is then that of the target (0 for these systems). --contest runs importance
 sampling and annealed importance sampling beside it.
 
-A model of an interpolant between two mixtures goes from exact samples of the second to the exact law of the first, by the kernels
-of its SDE with noise --g and exact velocity and score; the model's energies give the weights (the paper's experiment):
-  diffclf anneal runs/bridge -n 8192 --moves 0 -o exact.npy --weights w.npy
+A model of an interpolant carries rows of one endpoint to its own density at the other, by the kernels of its SDE with noise --g and
+its velocity; its energies give the weights. Train the velocity beside the energy:
+  diffclf train a.npy --end b.npy --objective dsm+diffclf+velocity -o runs/bridge
+  diffclf anneal runs/bridge --rows b.npy -n 2000 -o like_a.npy --weights w.npy
+  diffclf anneal runs/bridge --rows a.npy -n 2000 --towards end -o like_b.npy
+Between two built-in mixtures --velocity exact uses exact velocity and score, and ends at the exact law (the paper's experiment):
+  diffclf anneal runs/mixtures --velocity exact -n 8192 --moves 0 -o exact.npy --weights w.npy
 
 exchange runs replica exchange: -n ladders side by side, --moves kernel steps in each of --sweeps sweeps.";
 
@@ -59,9 +60,8 @@ enum Method {
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Model file or run folder
-    #[arg(value_name = "MODEL")]
-    model: PathBuf,
+    #[command(flatten)]
+    model: ModelArgs,
     /// Method
     #[arg(long, value_enum, default_value = "smc")]
     method: Method,
@@ -77,9 +77,8 @@ pub struct Args {
     /// Also run importance sampling and annealed importance sampling, and print all three
     #[arg(long, requires = "target")]
     contest: bool,
-    /// Noise of an interpolant's kernels [default: 0.01]
-    #[arg(long, value_name = "G")]
-    g: Option<f64>,
+    #[command(flatten)]
+    bridge: BridgeArgs,
     /// Sweeps of replica exchange after as many for warming up
     #[arg(long, value_name = "SWEEPS", default_value_t = 500)]
     sweeps: usize,
@@ -87,31 +86,30 @@ pub struct Args {
     smc: SmcArgs,
     #[command(flatten)]
     out: OutputArgs,
-    #[command(flatten)]
-    machine: Machine,
 }
 
 /// Runs the command.
 pub fn run(args: Args) -> Result<()> {
     args.out.check()?;
     let smc = args.smc.smc()?;
-    let model = read_model(&model_path(&args.model))?;
+    let smc = match args.method {
+        Method::Ais => Smc {
+            least_overlap: 0.0,
+            ..smc.annealed_importance_sampling()
+        },
+        _ => smc,
+    };
+    let (model, learned) = args.model.open()?;
     let content = &model.content;
     let spec = &content.spec;
     if spec.process.is_interpolant() {
-        return interpolant(&args, &model, &smc);
+        return interpolant(&args, content, &learned, &smc);
     }
-    if args.g.is_some() {
-        return Err(Error::Usage(format!(
-            "--g belongs to interpolants, and the model's process is {}; leave it out",
-            spec.process.name()
-        )));
-    }
+    args.bridge.refuse_for_diffusion(content)?;
     let grid = match args.smc.levels {
         Some(levels) => spec.grid.with_levels(levels)?,
         None => spec.grid.clone(),
     };
-    let learned = model.energy(args.machine.pool()?, args.machine.isa()?)?;
     let energy = rescale(content, &learned);
     let prior = energy.prior(grid.t_max(), &Prior::of(spec));
     let target = target(&args, spec.dim)?;
@@ -133,13 +131,6 @@ pub fn run(args: Args) -> Result<()> {
         shift: &content.standardisation.shift,
     };
     let transport = args.diffusion.then_some(&kernels as &dyn Transport);
-    let smc = match args.method {
-        Method::Ais => Smc {
-            least_overlap: 0.0,
-            ..smc.annealed_importance_sampling()
-        },
-        _ => smc,
-    };
     let mut levels = Levels::new("anneal", &times, smc.adaptive.is_some(), args.out.quiet);
     let n = args.smc.particles;
     let start = Start::Mixture(&start);
@@ -189,7 +180,7 @@ pub fn run(args: Args) -> Result<()> {
         .collect();
     args.out.write_record(&json!({
         "command": "anneal",
-        "model": args.model.display().to_string(),
+        "model": args.model.name(),
         "target": args.target,
         "diffusion": args.diffusion,
         "settings": smc,
@@ -197,60 +188,74 @@ pub fn run(args: Args) -> Result<()> {
     }))
 }
 
-/// The paper's Boltzmann generator: from exact samples of the second endpoint's side to the exact law of the first, by the kernels
-/// of the interpolant's SDE with exact velocity and score; the model's energies give the weights.
-fn interpolant(args: &Args, model: &Model, smc: &Smc) -> Result<()> {
-    let content = &model.content;
-    if args.method == Method::Exchange || args.target.is_some() || smc.adaptive.is_some() {
+/// From rows of one endpoint to the model's density at the other, by the kernels of the interpolant's SDE with learned velocity and score;
+/// the model's energies give the weights. With the exact velocity, the paper's Boltzmann generator: exact samples, exact kernels, and the
+/// exact law at the end.
+fn interpolant(args: &Args, content: &Content, learned: &LearnedEnergy, smc: &Smc) -> Result<()> {
+    if args.method == Method::Exchange
+        || args.target.is_some()
+        || args.diffusion
+        || smc.adaptive.is_some()
+    {
         return Err(Error::Usage(
-            "an interpolant is annealed by smc or ais between the two systems it was trained on; leave out --target, \
-             --adaptive and --method exchange"
+            "an interpolant is annealed by smc or ais between the two data sets it was trained on; leave out --target, \
+             --diffusion, --adaptive and --method exchange"
                 .into(),
         ));
     }
-    let (exact, names) = exact_path(&Systems::default(), content)?;
-    let process = content.spec.process;
-    let levels = args.smc.levels.unwrap_or(content.spec.grid.levels());
-    if levels < 2 {
+    let bridge = Bridge::open(&args.bridge, content, learned)?;
+    let count = args.smc.levels.unwrap_or(content.spec.grid.levels());
+    if count < 2 {
         return Err(Error::Usage(format!(
-            "--levels is {levels}, expected at least 2"
+            "--levels is {count}, expected at least 2"
         )));
     }
-    let times = angular_times(content.spec.grid.t_max(), levels);
-    let learned = model.energy(args.machine.pool()?, args.machine.isa()?)?;
+    let known = bridge.times(&content.spec.grid);
+    let exact = bridge.exact().map(|path| path as &dyn Energy);
+    // To the model's last time; or, if an exact law waits there, to the endpoint itself: beyond its last time the model is then asked
+    // for what its network says there, and only at the endpoint does the target take its place.
+    let last = exact.map_or(known[known.len() - 1], |_| bridge.ends().1);
+    let times = angular_times(known[0], last, count);
     let kernels = InterpolantKernels {
-        process,
-        velocity: &exact,
-        energy: &exact,
-        g: args.g.unwrap_or(0.01),
+        process: content.spec.process,
+        velocity: bridge.velocity(),
+        energy: exact.unwrap_or(learned),
+        // The paper's with exact fields; learned ones do not obey the continuity equation exactly, and noise makes up for it.
+        g: args.bridge.g_or(if exact.is_some() { 0.01 } else { 0.5 }),
     };
+    if kernels.g.at(&content.spec.process, 0.5) == 0.0 {
+        return Err(Error::Usage(
+            "--g is 0, expected a positive number: without noise a way back has no density".into(),
+        ));
+    }
+    let ending = exact.map(|target| Ending {
+        path: learned,
+        target,
+        time: times[count - 1],
+    });
     let n = args.smc.particles;
-    let points = exact.sample(times[0], n, args.smc.seed);
-    let generator = Boltzmann {
-        path: &learned,
-        target: &exact,
+    let points = bridge.departures(times[0], Some(n), args.smc.seed)?;
+    let path = Path {
+        energy: ending
+            .as_ref()
+            .map_or(learned as &dyn Energy, |ending| ending),
         times: &times,
         start: Start::Points(&points),
         transport: Some(&kernels),
     };
-    let smc = match args.method {
-        Method::Ais => Smc {
-            least_overlap: 0.0,
-            ..smc.clone().annealed_importance_sampling()
-        },
-        _ => smc.clone(),
-    };
     let mut levels = Levels::new("anneal", &times, false, args.out.quiet);
-    let mut particles = generator.run(&smc, n, &mut |level| levels.see(level))?;
-    Coordinates::of(content).data_to_user(&mut particles.points);
+    let mut particles = smc.run(&path, n, &mut |level| levels.see(level))?;
+    Coordinates::of(content).points_to_user(times[count - 1], &mut particles.points);
     args.out.write(&particles, args.smc.seed)?;
     levels.finish(&format!("{n} samples in {}", args.out.output.display()));
-    let caption = format!("From {} to {}", names[1], names[0]);
-    print_runs(caption, &[("result", &particles)])?;
+    let [from, to] = bridge.names();
+    print_runs(format!("From {from} to {to}"), &[("result", &particles)])?;
     args.out.write_record(&json!({
         "command": "anneal",
-        "model": args.model.display().to_string(),
-        "systems": names,
+        "model": args.model.name(),
+        "from": from,
+        "to": to,
+        "interpolant": args.bridge.record(),
         "g": kernels.g,
         "settings": smc,
         "result": record_of(&particles),
@@ -269,7 +274,7 @@ fn target(args: &Args, dim: usize) -> Result<Option<SystemEnergy>> {
     }
 }
 
-/// The kernels of a diffusion in the coordinates of the data: points and densities are mapped, noise is the same.
+/// The kernels of a diffusion in the coordinates of the data.
 struct Moved<'a> {
     inner: DiffusionKernels<'a>,
     scale: f64,
@@ -284,44 +289,30 @@ impl Moved<'_> {
         both.map(|(y, s)| (y - factor * s) / self.scale).collect()
     }
 
-    fn volume(&self, out: &mut [f64]) {
-        let volume = self.shift.len() as f64 * self.scale.ln();
-        out.iter_mut().for_each(|value| *value -= volume);
+    /// Means of the model's coordinates at `time` in those of the data.
+    fn outward(&self, time: f64, means: &mut [f64]) {
+        let factor = self.inner.process.scale(time);
+        for (x, shift) in means.iter_mut().zip(self.shift.iter().cycle()) {
+            *x = factor * shift + self.scale * *x;
+        }
     }
 }
 
 impl Transport for Moved<'_> {
-    fn propose(
-        &self,
-        from: f64,
-        to: f64,
-        points: &[f64],
-        noise: &[f32],
-        proposed: &mut [f64],
-        log_density: &mut [f64],
-    ) {
-        let inward = self.inward(from, points);
-        self.inner
-            .propose(from, to, &inward, noise, proposed, log_density);
-        let factor = self.inner.process.scale(to);
-        for (x, shift) in proposed.iter_mut().zip(self.shift.iter().cycle()) {
-            *x = factor * shift + self.scale * *x;
-        }
-        self.volume(log_density);
+    fn dim(&self) -> usize {
+        self.shift.len()
     }
 
-    fn log_return(
-        &self,
-        from: f64,
-        to: f64,
-        points: &[f64],
-        proposed: &[f64],
-        log_density: &mut [f64],
-    ) {
-        let (points, proposed) = (self.inward(from, points), self.inward(to, proposed));
-        self.inner
-            .log_return(from, to, &points, &proposed, log_density);
-        self.volume(log_density);
+    fn forth(&self, from: f64, to: f64, points: &[f64], mean: &mut [f64]) -> f64 {
+        let variance = self.inner.forth(from, to, &self.inward(from, points), mean);
+        self.outward(to, mean);
+        variance * self.scale.powi(2)
+    }
+
+    fn back(&self, from: f64, to: f64, proposed: &[f64], mean: &mut [f64]) -> f64 {
+        let variance = self.inner.back(from, to, &self.inward(to, proposed), mean);
+        self.outward(from, mean);
+        variance * self.scale.powi(2)
     }
 }
 
@@ -406,7 +397,7 @@ fn exchange(
     args.out.write_record(&json!({
         "command": "anneal",
         "method": "exchange",
-        "model": args.model.display().to_string(),
+        "model": args.model.name(),
         "target": args.target,
         "settings": settings,
         "grid": grid,

@@ -183,15 +183,15 @@ impl Levels {
     }
 }
 
-/// Levels of an interpolant from `t_max` down to 0, fine at both ends, where the score is steepest: equal steps in the angle of
-/// t = sin^2. Below its smallest time a model is asked for what its network says there, and only at 0 does the target take its
-/// place.
-pub fn angular_times(t_max: f64, levels: usize) -> Vec<f64> {
-    let angle = t_max.sqrt().asin();
-    let share = |k: usize| 1.0 - k as f64 / (levels - 1) as f64;
-    (0..levels)
-        .map(|k| (angle * share(k)).sin().powi(2))
-        .collect()
+/// Levels of an interpolant between two times, fine at both ends, where the score is steepest: equal steps in the angle of t = sin^2.
+pub fn angular_times(first: f64, last: f64, levels: usize) -> Vec<f64> {
+    let angle = |time: f64| time.sqrt().asin();
+    let share = |k: usize| k as f64 / (levels - 1) as f64;
+    let at = |share: f64| (1.0 - share) * angle(first) + share * angle(last);
+    let mut times: Vec<f64> = (0..levels).map(|k| at(share(k)).sin().powi(2)).collect();
+    // Not a rounding error beyond the ends.
+    (times[0], times[levels - 1]) = (first, last);
+    times
 }
 
 /// The figures of runs, side by side.

@@ -1,14 +1,14 @@
 //! `diffclf compare`: how far apart two samples are, beside how far apart two samples of the second's law are.
 
-use crate::data::refuse_non_finite;
+use crate::data::read_rows;
 use crate::error::{Error, Result};
-use crate::files::{MappedNpy, refuse_overwrite, write_atomic};
+use crate::files::{refuse_overwrite, write_atomic};
 use crate::print::{print, table_text};
 use crate::report::page::Table;
 use diffclf::metric::{Comparison, ComparisonSettings, Distance, Sample};
 use diffclf::system::System;
 use serde_json::json;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -56,26 +56,14 @@ pub struct Args {
     force: bool,
 }
 
-/// All rows of a file, and their number of columns.
-fn rows(path: &Path) -> Result<(Vec<f64>, usize)> {
-    let mapped = MappedNpy::open(path)?;
-    let view = mapped.view()?;
-    let mut values = vec![0.0; view.rows() * view.dim()];
-    for (row, values) in values.chunks_exact_mut(view.dim()).enumerate() {
-        view.copy_row_f64(row, values);
-        refuse_non_finite(path, row, values)?;
-    }
-    Ok((values, view.dim()))
-}
-
 /// Runs the command.
 pub fn run(args: Args) -> Result<()> {
     if let Some(path) = &args.json {
         refuse_overwrite(path, args.force)?;
     }
-    let (points, dim) = rows(&args.sample)?;
+    let (points, dim) = read_rows(&args.sample)?;
     let weights = match &args.weights {
-        Some(path) => Some(rows(path)?.0),
+        Some(path) => Some(read_rows(path)?.0),
         None => None,
     };
     let sample = Sample::new(&points, dim, weights.as_deref())?;
@@ -93,7 +81,7 @@ pub fn run(args: Args) -> Result<()> {
         modes = system.mixture().cloned();
         name = system.name().to_string();
     } else if let Some(path) = &args.reference {
-        let (values, columns) = rows(path)?;
+        let (values, columns) = read_rows(path)?;
         if columns != dim {
             return Err(Error::Usage(format!(
                 "{} has {columns} columns and {} has {dim}; compare samples of the same kind",

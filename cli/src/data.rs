@@ -281,6 +281,18 @@ pub fn refuse_non_finite(path: &Path, row: usize, values: &[f64]) -> Result<()> 
     )))
 }
 
+/// All rows of a file, and their number of columns.
+pub fn read_rows(path: &Path) -> Result<(Vec<f64>, usize)> {
+    let mapped = MappedNpy::open(path)?;
+    let view = mapped.view()?;
+    let mut values = vec![0.0; view.rows() * view.dim()];
+    for (row, values) in values.chunks_exact_mut(view.dim()).enumerate() {
+        view.copy_row_f64(row, values);
+        refuse_non_finite(path, row, values)?;
+    }
+    Ok((values, view.dim()))
+}
+
 /// Exact for mixtures, from many draws otherwise.
 fn system_moments(system: &System) -> Moments {
     if let Some(mixture) = system.mixture() {

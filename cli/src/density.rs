@@ -3,8 +3,8 @@
 use crate::coordinates::Coordinates;
 use crate::data::refuse_non_finite;
 use crate::error::{Error, Result};
-use crate::files::{MappedNpy, read_model, refuse_overwrite, write_atomic};
-use crate::machine::Machine;
+use crate::files::{MappedNpy, refuse_overwrite, write_atomic};
+use crate::opened::ModelArgs;
 use crate::progress::Progress;
 use diffclf::format::npy::write_npy;
 use std::path::PathBuf;
@@ -36,9 +36,8 @@ enum What {
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Model file
-    #[arg(value_name = "MODEL")]
-    model: PathBuf,
+    #[command(flatten)]
+    model: ModelArgs,
     /// Points: a .npy file whose first axis counts them
     #[arg(value_name = "POINTS.npy")]
     points: PathBuf,
@@ -57,14 +56,12 @@ pub struct Args {
     /// No progress on the terminal
     #[arg(long)]
     quiet: bool,
-    #[command(flatten)]
-    machine: Machine,
 }
 
 /// Runs the command.
 pub fn run(args: Args) -> Result<()> {
     refuse_overwrite(&args.output, args.force)?;
-    let model = read_model(&args.model)?;
+    let (model, energy) = args.model.open()?;
     let spec = &model.content.spec;
     let (low, high) = (spec.grid.t_min(), spec.grid.t_max());
     let time = args.time.unwrap_or(low);
@@ -84,7 +81,6 @@ pub fn run(args: Args) -> Result<()> {
             spec.dim
         )));
     }
-    let energy = model.energy(args.machine.pool()?, args.machine.isa()?)?;
     let map = Coordinates::of(&model.content);
     let width = if args.what == What::Score {
         spec.dim

@@ -1,9 +1,9 @@
 //! `diffclf diagnose`: is the model any good? A verdict without ground truth, in plain words with the figures behind it.
 
 use crate::error::{Error, Result};
-use crate::files::{read_model, refuse_overwrite, write_atomic};
-use crate::judging::{Judging, model_path};
-use crate::machine::Machine;
+use crate::files::model_path;
+use crate::judging::Judging;
+use crate::opened::{ModelArgs, RecordArgs};
 use crate::print::{print, table_text};
 use crate::progress::Progress;
 use crate::report::page::Table;
@@ -31,9 +31,8 @@ const FEW_BASINS: usize = 12;
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Model file, or the run folder that holds it
-    #[arg(value_name = "MODEL")]
-    model: PathBuf,
+    #[command(flatten)]
+    model: ModelArgs,
     /// Rows to judge it by: a .npy file [default: fresh rows of the system it was trained on]
     #[arg(value_name = "DATA.npy")]
     data: Option<PathBuf>,
@@ -49,32 +48,20 @@ pub struct Args {
     /// Seed
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     seed: u64,
-    /// Write everything as JSON too
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Replace an existing JSON file
-    #[arg(long)]
-    force: bool,
-    /// No progress on the terminal
-    #[arg(long)]
-    quiet: bool,
     #[command(flatten)]
-    machine: Machine,
+    record: RecordArgs,
 }
 
 /// Runs the command.
 pub fn run(args: Args) -> Result<()> {
-    if let Some(path) = &args.json {
-        refuse_overwrite(path, args.force)?;
-    }
-    let path = model_path(&args.model);
-    let model = read_model(&path)?;
+    args.record.check([])?;
+    let path = model_path(&args.model.model);
+    let (model, energy) = args.model.open()?;
     let content = &model.content;
-    let energy = model.energy(args.machine.pool()?, args.machine.isa()?)?;
     let mut judging = Judging::gather(content, [args.data.as_deref(), args.end.as_deref()], &path)?;
     let settings = settings(args.points, args.seed);
     let parts = Diagnosis::PARTS as u64 + 1;
-    let mut progress = Progress::new("diagnose", parts, 0, args.quiet);
+    let mut progress = Progress::new("diagnose", parts, 0, args.record.quiet);
     judging.generate(content, &energy, args.generate, args.seed, &mut |_| {
         progress.set(0, || "samples".into());
     })?;
@@ -100,17 +87,16 @@ pub fn run(args: Args) -> Result<()> {
     }
     text += &format!("verdict: {}\n", verdict_text(&diagnosis));
     print(&text)?;
-    if let Some(path) = &args.json {
-        let document = serde_json::json!({
-            "model": path_text(&args.model),
+    args.record.write(|| {
+        serde_json::json!({
+            "model": args.model.name(),
             "judged_by": judging.origin,
             "only_trained_rows": judging.only_trained,
             "settings": settings,
             "generated": args.generate,
             "diagnosis": diagnosis,
-        });
-        write_atomic(path, |writer| Ok(writeln!(writer, "{document:#}")?))?;
-    }
+        })
+    })?;
     match diagnosis.verdict {
         Verdict::Fail => Err(Error::Failed(format!(
             "the model failed {} of {} checks",
@@ -124,10 +110,6 @@ pub fn run(args: Args) -> Result<()> {
         ))),
         _ => Ok(()),
     }
-}
-
-fn path_text(path: &std::path::Path) -> String {
-    path.display().to_string()
 }
 
 /// How much is computed, for so many points of the larger checks.

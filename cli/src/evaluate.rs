@@ -2,13 +2,11 @@
 
 use crate::error::Result;
 use crate::exact::{Systems, exact_path};
-use crate::files::{read_model, refuse_overwrite, write_atomic};
-use crate::machine::Machine;
+use crate::opened::{ModelArgs, RecordArgs};
 use crate::print::{print, table_text};
 use crate::progress::Progress;
 use crate::report::page::Table;
 use diffclf::metric::{Evaluation, EvaluationSettings, Level};
-use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -28,9 +26,8 @@ const FEW_MODES: usize = 8;
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Model file
-    #[arg(value_name = "MODEL")]
-    model: PathBuf,
+    #[command(flatten)]
+    model: ModelArgs,
     /// System with known marginals: mog40, mog2, two-modes [default: the one the model was trained on]
     #[arg(long, value_name = "NAME")]
     system: Option<String>,
@@ -55,27 +52,15 @@ pub struct Args {
     /// Show all levels and modes, not a selection
     #[arg(long)]
     all: bool,
-    /// Write everything as JSON too
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Replace an existing JSON file
-    #[arg(long)]
-    force: bool,
-    /// No progress on the terminal
-    #[arg(long)]
-    quiet: bool,
     #[command(flatten)]
-    machine: Machine,
+    record: RecordArgs,
 }
 
 /// Runs the command.
 pub fn run(args: Args) -> Result<()> {
-    if let Some(path) = &args.json {
-        refuse_overwrite(path, args.force)?;
-    }
-    let model = read_model(&args.model)?;
+    args.record.check([])?;
+    let (model, energy) = args.model.open()?;
     let content = &model.content;
-    let energy = model.energy(args.machine.pool()?, args.machine.isa()?)?;
     let named = Systems {
         system: args.system.as_deref(),
         end_system: args.end_system.as_deref(),
@@ -92,7 +77,7 @@ pub fn run(args: Args) -> Result<()> {
         seed: args.seed,
         ..EvaluationSettings::default()
     };
-    let mut progress = Progress::new("evaluate", grid.levels() as u64, 0, args.quiet);
+    let mut progress = Progress::new("evaluate", grid.levels() as u64, 0, args.record.quiet);
     let evaluation = Evaluation::run(&energy, &exact, &grid, settings, &mut |done, _| {
         progress.set(done as u64, || "levels".into());
     })?;
@@ -100,7 +85,7 @@ pub fn run(args: Args) -> Result<()> {
 
     let title = format!(
         "{} against {} ({} process, dimension {}, {} levels)",
-        args.model.display(),
+        args.model.name(),
         names.join(" and "),
         content.spec.process.name(),
         content.spec.dim,
@@ -112,18 +97,16 @@ pub fn run(args: Args) -> Result<()> {
         table_text(&modes(&evaluation, args.all)),
         table_text(&levels(&evaluation, args.all))
     ))?;
-    if let Some(path) = &args.json {
-        let document = serde_json::json!({
-            "model": args.model.display().to_string(),
+    args.record.write(|| {
+        serde_json::json!({
+            "model": args.model.name(),
             "systems": names,
             "process": content.spec.process,
             "grid": grid,
             "steps": content.record.steps,
             "evaluation": evaluation,
-        });
-        write_atomic(path, |writer| Ok(writeln!(writer, "{document:#}")?))?;
-    }
-    Ok(())
+        })
+    })
 }
 
 fn texts<const N: usize>(texts: [&str; N]) -> Vec<String> {

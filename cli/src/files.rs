@@ -2,6 +2,7 @@
 //! not loaded.
 
 use crate::error::{Error, Result};
+use crate::run_folder::MODEL;
 use diffclf::format::npy::NpyView;
 use diffclf::model::Model;
 use memmap2::Mmap;
@@ -185,9 +186,19 @@ pub fn read_bytes(path: &Path) -> Result<Vec<u8>> {
     fs::read(path).map_err(reading(path))
 }
 
-/// Reads a model.
+/// The model file a person means: itself, or the one in a run folder.
+pub fn model_path(path: &Path) -> PathBuf {
+    if path.is_dir() {
+        path.join(MODEL)
+    } else {
+        path.to_path_buf()
+    }
+}
+
+/// Reads a model, given its file or its run folder.
 pub fn read_model(path: &Path) -> Result<Model> {
-    Model::from_bytes(&read_bytes(path)?).map_err(|source| Error::about(path, source))
+    let path = model_path(path);
+    Model::from_bytes(&read_bytes(&path)?).map_err(|source| Error::about(&path, source))
 }
 
 fn open_regular(path: &Path) -> Result<File> {

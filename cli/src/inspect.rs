@@ -1,8 +1,9 @@
 //! `diffclf inspect`: everything a model file or checkpoint says about itself.
 
 use crate::error::{Error, Result};
-use crate::files::read_bytes;
+use crate::files::{model_path, read_bytes};
 use crate::print::print;
+use diffclf::energy::ModelSpec;
 use diffclf::format::model::ModelFile;
 use diffclf::model::Content;
 use diffclf::train::StageSettings;
@@ -19,7 +20,7 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Model file or checkpoint
+    /// Model file or checkpoint, or the run folder that holds the model
     #[arg(value_name = "MODEL")]
     model: PathBuf,
     /// As JSON
@@ -29,8 +30,9 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: Args) -> Result<()> {
-    let about = |source| Error::about(&args.model, source);
-    let bytes = read_bytes(&args.model)?;
+    let path = model_path(&args.model);
+    let about = |source| Error::about(&path, source);
+    let bytes = read_bytes(&path)?;
     let file = ModelFile::from_bytes(&bytes).map_err(about)?;
     let tensors = || file.tensors().iter();
     if args.json {
@@ -54,7 +56,7 @@ pub fn run(args: Args) -> Result<()> {
     };
     let mut text = format!(
         "{}: a {}, {} bytes, intact\n\n",
-        args.model.display(),
+        path.display(),
         file.kind(),
         bytes.len()
     );
@@ -119,6 +121,7 @@ pub fn facts(content: &Content) -> Vec<(&'static str, String)> {
         ),
         ("network", words(json!(spec.network))),
         ("energy", words(json!(spec.form))),
+        ("velocity", velocity_text(spec)),
         ("time features", spec.features.to_string()),
         ("parameters", spec.layout().len().to_string()),
         (
@@ -183,6 +186,15 @@ pub fn facts(content: &Content) -> Vec<(&'static str, String)> {
         ("written by", format!("diffclf {}", record.version)),
     ]);
     facts
+}
+
+fn velocity_text(spec: &ModelSpec) -> String {
+    match (spec.process.is_interpolant(), spec.velocity) {
+        (false, _) => "follows from the score",
+        (true, true) => "a network of its own: sample and anneal can use it",
+        (true, false) => "none: train with +velocity to sample it",
+    }
+    .into()
 }
 
 fn stage_text(stage: &StageSettings) -> String {

@@ -2,7 +2,7 @@
 
 use crate::data::Origin;
 use crate::error::{Error, Result};
-use crate::run_folder::{LOG, MODEL};
+use crate::run_folder::LOG;
 use crate::train::endpoint_seed;
 use diffclf::energy::Energy;
 use diffclf::metric::diagnose::{Data, Diagnosis, DiagnosisSettings, History, Subject};
@@ -10,19 +10,10 @@ use diffclf::model::{Content, DataRecord};
 use diffclf::sample::{Prior, Sampler, Task, times_of};
 use diffclf::system::System;
 use diffclf::train::Source;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Rows of each kind that are kept in memory.
 const MOST_ROWS: usize = 20_000;
-
-/// The model file a person means: itself, or the one in a run folder.
-pub fn model_path(path: &Path) -> PathBuf {
-    if path.is_dir() {
-        path.join(MODEL)
-    } else {
-        path.to_path_buf()
-    }
-}
 
 /// Rows of one endpoint.
 struct Endpoint {

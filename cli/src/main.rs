@@ -2,6 +2,7 @@
 
 mod anneal;
 mod annealing;
+mod bridge;
 mod compare;
 mod compose;
 mod coordinates;
@@ -18,6 +19,7 @@ mod inspect;
 mod judging;
 mod machine;
 mod named;
+mod opened;
 mod print;
 mod progress;
 mod report;

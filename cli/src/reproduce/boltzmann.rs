@@ -13,7 +13,7 @@ use crate::report::page::Figure;
 use crate::settings::Settings;
 use diffclf::metric::{Comparison, ComparisonSettings, Sample};
 use diffclf::sample::mcmc::Kernel;
-use diffclf::sample::{Boltzmann, InterpolantKernels, Resampling, Smc, Start};
+use diffclf::sample::{Boltzmann, Diffusivity, InterpolantKernels, Resampling, Smc, Start};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -129,12 +129,15 @@ impl Experiment for Table<'_> {
         let content = &model.content;
         let (exact, _) = exact_path(&Systems::default(), content)?;
         let learned = model.energy(bench.pool.clone(), bench.isa)?;
-        let times = angular_times(content.spec.grid.t_max(), self.budget.levels);
+        // Down to 0, where the target takes the model's place; below its smallest time the model says what its network says there.
+        let times = angular_times(content.spec.grid.t_max(), 0.0, self.budget.levels);
         let kernels = InterpolantKernels {
             process: content.spec.process,
             velocity: &exact,
             energy: &exact,
-            g: self.budget.g,
+            g: Diffusivity::Constant {
+                value: self.budget.g,
+            },
         };
         let n = self.budget.particles;
         let points = exact.sample(times[0], n, seed);

@@ -23,7 +23,7 @@ pub use learned::{LearnedEnergy, LearnedVelocity};
 pub use rescaled::Rescaled;
 pub use schedule::Schedule;
 pub use spec::{Form, ModelSpec, NetworkSpec};
-pub use velocity::Velocity;
+pub use velocity::{Velocity, VelocityClosure};
 
 /// A time-dependent energy, evaluated in batches.
 ///

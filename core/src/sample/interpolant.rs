@@ -37,6 +37,45 @@ impl Diffusivity {
     }
 }
 
+/// Brings rows of one endpoint, `x` at time `end` (0 or the horizon), to an interpolant's marginal at a `time` next to it, in place:
+/// `y = x + gamma(t) z`, then `y + (t - end) v(t, y)`.
+///
+/// Models know no time 0 and 1, where there may be no density. The marginal needs a row of the other endpoint too; its mean given `y`,
+/// which the velocity knows, takes its place. The law is right up to terms of second order in `t - end`. The particles' numbers
+/// begin at `first`.
+pub fn depart(
+    process: &Process,
+    velocity: &dyn Velocity,
+    (end, time): (f64, f64),
+    seed: u64,
+    first: u64,
+    points: &mut [f64],
+) -> Result<()> {
+    let horizon = process.horizon();
+    if !process.is_interpolant()
+        || !(end == 0.0 || end == horizon)
+        || !(0.0..=horizon).contains(&time)
+    {
+        return Err(Error::Value {
+            name: "departure from an endpoint",
+            found: format!("the {} process, from {end} to {time}", process.name()),
+            expected: "an interpolant, from time 0 or 1 to a time between them".into(),
+        });
+    }
+    let mut noise = vec![0f32; points.len()];
+    fill_normal_rows(seed, Purpose::Sample, 0, first, velocity.dim(), &mut noise);
+    let gamma = process.noise(time);
+    for (y, z) in points.iter_mut().zip(&noise) {
+        *y += gamma * f64::from(*z);
+    }
+    let mut drift = vec![0.0; points.len()];
+    velocity.velocity(&[time], points, &mut drift);
+    for (y, v) in points.iter_mut().zip(&drift) {
+        *y += (time - end) * v;
+    }
+    Ok(())
+}
+
 /// Carries points of an interpolant's marginal at the first of `times` to the last, in place, in either direction.
 pub struct InterpolantSde<'a> {
     /// Its score.
@@ -135,7 +174,9 @@ impl InterpolantSde<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{Divergence, Flow, InterpolantKernels, Path, Smc, Solver, Start};
     use super::*;
+    use crate::energy::VelocityClosure;
     use crate::energy::exact::ExactPath;
     use crate::process::Linear;
     use crate::system::{Covariance, GaussianMixture};
@@ -236,6 +277,123 @@ mod tests {
             (mean, variance) = (at(0.0) + slope * mean, slope * slope * variance + 0.81 * h);
         }
         assert!(variance > 1.5 * law(&path, 1.0).1, "{mean} {variance}");
+    }
+
+    #[test]
+    fn departures_are_right_to_second_order() {
+        let path = path();
+        let process = path.process();
+        for end in [0.0, 1.0] {
+            // The map is affine in the row and in the noise, so the law it makes of the endpoint's is known exactly.
+            let error = |gap: f64| {
+                let time = if end == 0.0 { gap } else { 1.0 - gap };
+                let (rows, mut z) = ([0.3, 1.7], [0f32; 2]);
+                fill_normal_rows(4, Purpose::Sample, 0, 9, 1, &mut z);
+                let mut moved = rows;
+                depart(process, &path, (end, time), 4, 9, &mut moved).unwrap();
+                let gamma = process.noise(time);
+                let noisy = |k: usize| rows[k] + gamma * f64::from(z[k]);
+                let slope = (moved[1] - moved[0]) / (noisy(1) - noisy(0));
+                let (mean, variance) = law(&path, end);
+                let found = (
+                    moved[0] + slope * (mean - noisy(0)),
+                    slope * slope * (variance + gamma * gamma),
+                );
+                let exact = law(&path, time);
+                (found.0 - exact.0).hypot(found.1 - exact.1)
+            };
+            let (coarse, fine) = (error(0.02), error(0.01));
+            // Half the gap, a quarter of the error, up to the next order.
+            assert!(
+                (3.5..4.5).contains(&(coarse / fine)) && fine < 1e-3,
+                "{end}: {coarse} {fine}"
+            );
+        }
+        let refused = depart(process, &path, (0.5, 0.6), 0, 0, &mut [0.0]);
+        assert!(
+            refused
+                .unwrap_err()
+                .to_string()
+                .contains("from time 0 or 1")
+        );
+    }
+
+    #[test]
+    fn a_users_velocity_does_what_the_exact_one_does() {
+        let path = path();
+        let process = *path.process();
+        // By hand, for two Gaussians: v = E[dX] + Cov(dX, Y) / Var(Y) (y - E[Y]).
+        let users = VelocityClosure::new(1, |t: f64, y: &[f64], v: &mut [f64]| {
+            let (mean, variance) = law(&path, t);
+            v[0] = 1.8 + (t * 0.9 - (1.0 - t) * 0.4) / variance * (y[0] - mean);
+        });
+        let rise: Vec<f64> = (0..=60)
+            .map(|k| 0.01 + 0.98 * f64::from(k) / 60.0)
+            .collect();
+        let fall: Vec<f64> = rise.iter().rev().copied().collect();
+        let smc = Smc {
+            moves: 1,
+            seed: 8,
+            least_overlap: 0.0,
+            ..Smc::default()
+        };
+        for times in [&rise, &fall] {
+            let start = path.sample(times[0], 30, 2);
+            let run = |velocity: &dyn Velocity| {
+                let mut results = Vec::new();
+                let mut points = start.clone();
+                InterpolantSde {
+                    energy: &path,
+                    velocity,
+                    process: &process,
+                    g: &|_| 0.4,
+                    seed: 6,
+                }
+                .carry(times, 0, &mut points, &mut |_| ())
+                .unwrap();
+                results.extend(points);
+                for solver in [Solver::Heun, Solver::Adaptive { tolerance: 1e-5 }] {
+                    let flow = Flow {
+                        energy: &path,
+                        process: &process,
+                        velocity: Some(velocity),
+                        solver,
+                        divergence: Some(Divergence::Exact),
+                        seed: 0,
+                    };
+                    let mut points = start.clone();
+                    let growth = flow.carry(times, 0, &mut points, &mut |_| ()).unwrap();
+                    results.extend(points);
+                    results.extend(growth.unwrap());
+                }
+                let kernels = InterpolantKernels {
+                    process,
+                    velocity,
+                    energy: &path,
+                    g: Diffusivity::Bridge { factor: 0.8 },
+                };
+                let particles = smc
+                    .run(
+                        &Path {
+                            energy: &path,
+                            times,
+                            start: Start::Points(&start),
+                            transport: Some(&kernels),
+                        },
+                        30,
+                        &mut |_| (),
+                    )
+                    .unwrap();
+                results.push(particles.log_z.value);
+                results.extend(particles.points);
+                results.extend(particles.weights);
+                results
+            };
+            for (a, b) in run(&users).iter().zip(run(&path)) {
+                // Rounding, grown by sixty steps and by the differences behind the divergence.
+                assert!((a - b).abs() < 1e-7 * (1.0 + b.abs()), "{a} {b}");
+            }
+        }
     }
 
     #[test]

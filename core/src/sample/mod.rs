@@ -63,7 +63,7 @@ pub use diagnostics::{effective_draws, split_r_hat};
 pub use diffusion::{Prior, Sampler, Step, Task, Transition, times_of};
 pub use exchange::{Exchange, Exchanged, Ladder};
 pub use flow::{Divergence, Flow, Solver};
-pub use interpolant::{Diffusivity, InterpolantSde};
+pub use interpolant::{Diffusivity, InterpolantSde, depart};
 pub use resampling::Resampling;
 pub use reverse_sde::{Integrator, ReverseSde};
 pub use smc::{Genealogy, LogNormaliser, Particles, Path, Smc, SmcLevel, Start};

@@ -1,7 +1,7 @@
 //! Sequential Monte Carlo where Z is known: unbiased over many runs with an honest error, with and without proposals, on fixed and
 //! on chosen levels; a path without overlap is refused.
 
-use super::super::{Annealed, DiffusionKernels, InterpolantKernels, Prior};
+use super::super::{Annealed, DiffusionKernels, Diffusivity, InterpolantKernels, Prior};
 use super::*;
 use crate::energy::Closure;
 use crate::energy::exact::ExactPath;
@@ -194,7 +194,7 @@ fn interpolant_kernels_go_both_ways() {
         process,
         velocity: &energy,
         energy: &energy,
-        g: 0.3,
+        g: Diffusivity::Constant { value: 0.3 },
     };
     let up: Vec<f64> = (0..=200).map(|k| f64::from(k) / 200.0).collect();
     let down: Vec<f64> = up.iter().rev().copied().collect();

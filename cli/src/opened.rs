@@ -1,0 +1,66 @@
+//! What commands on a model have in common: the model itself, and the record they leave as JSON.
+
+use crate::error::Result;
+use crate::files::{read_model, refuse_overwrite, write_atomic};
+use crate::machine::Machine;
+use diffclf::energy::LearnedEnergy;
+use diffclf::model::Model;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+/// The model, and what computes with it.
+#[derive(Debug, Clone, clap::Args)]
+pub struct ModelArgs {
+    /// Model file, or the run folder that holds it
+    #[arg(value_name = "MODEL")]
+    pub model: PathBuf,
+    #[command(flatten)]
+    machine: Machine,
+}
+
+impl ModelArgs {
+    /// The model and its energy in its own coordinates.
+    pub fn open(&self) -> Result<(Model, LearnedEnergy)> {
+        let model = read_model(&self.model)?;
+        let energy = model.energy(self.machine.pool()?, self.machine.isa()?)?;
+        Ok((model, energy))
+    }
+
+    /// The path as it was given.
+    pub fn name(&self) -> String {
+        self.model.display().to_string()
+    }
+}
+
+/// The record of a command.
+#[derive(Debug, Clone, clap::Args)]
+pub struct RecordArgs {
+    /// Write what was done and found as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Replace existing files
+    #[arg(long)]
+    pub force: bool,
+    /// No progress on the terminal
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+impl RecordArgs {
+    /// Refuses, before any work, to replace the record or one of these files unasked.
+    pub fn check<'a>(&'a self, others: impl IntoIterator<Item = &'a Path>) -> Result<()> {
+        let mut all = others.into_iter().chain(self.json.as_deref());
+        all.try_for_each(|path| refuse_overwrite(path, self.force))
+    }
+
+    /// Writes the record, if it is asked for.
+    pub fn write(&self, document: impl FnOnce() -> Value) -> Result<()> {
+        match &self.json {
+            Some(path) => {
+                let document = document();
+                write_atomic(path, |writer| Ok(writeln!(writer, "{document:#}")?))
+            }
+            None => Ok(()),
+        }
+    }
+}
