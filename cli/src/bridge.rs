@@ -13,7 +13,7 @@ use diffclf::process::TimeGrid;
 use diffclf::sample::{Diffusivity, depart};
 use diffclf::system::System;
 use serde::Serialize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Rows brought to their first time at once.
 const PIECE: usize = 1 << 13;
@@ -239,7 +239,7 @@ impl<'a> Bridge<'a> {
             Endpoint::End => (0, "first"),
         };
         let mut points = match (self.rows, self.exact(), number) {
-            (Some(path), _, _) => self.from_file(path, number)?,
+            (Some(path), _, _) => self.file_rows(path, number)?,
             (None, Some(exact), Some(number)) => return Ok(exact.sample(time, number, seed)),
             _ => {
                 let data = self.content.record.data.get(index);
@@ -273,7 +273,7 @@ impl<'a> Bridge<'a> {
         Ok(points)
     }
 
-    fn from_file(&self, path: &PathBuf, number: Option<usize>) -> Result<Vec<f64>> {
+    fn file_rows(&self, path: &Path, number: Option<usize>) -> Result<Vec<f64>> {
         let dim = self.content.spec.dim;
         let (mut points, columns) = read_rows(path)?;
         if columns != dim {

@@ -318,7 +318,7 @@ fn commands_on_a_model_refuse_what_does_not_fit() {
         ),
         (
             "sample bridge/model.safetensors -n 3 -o out.npy".into(),
-            &["linear", "diffusion"],
+            &["no velocity", "+velocity"],
         ),
     ];
     for (command, words) in cases {
