@@ -4,7 +4,8 @@
     python3 benches/learned_free_energy.py target/release/diffclf --dim 2 --seeds 10 --folder target/learned-2
 
 The exact answer is 0 (both densities are normalised). A run that is finished already in the folder is not repeated. For each
-objective: how many seeds lie within the stated error (and within two), the root mean square of the error, and what was stated.
+objective: how many stated 95 % intervals hold the answer (and how many standard errors do), the root mean square of the error, and
+what was stated.
 """
 
 import argparse
@@ -40,6 +41,6 @@ for objective in ["dsm", "dsm+diffclf"]:
         print(f"  {name:16} {document['stated']['mean']:+.4f}  {document['stated']['error']:.4f}", flush=True)
     inside = lambda k: sum(abs(d["stated"]["mean"]) <= k * d["stated"]["error"] for d in found)  # noqa: E731
     rms = lambda value: (sum(value(d) ** 2 for d in found) / len(found)) ** 0.5  # noqa: E731
-    print(f"{objective}: {inside(1)} of {len(found)} within the stated error, {inside(2)} within two; rms error TI "
+    print(f"{objective}: {inside(1.96)} of {len(found)} within the stated 95 % interval, {inside(1)} within one standard error; rms error TI "
           f"{rms(lambda d: d['integration']['mean']):.4f}, MBAR {rms(lambda d: d['mbar']['mean']):.4f}, learned F "
           f"{rms(lambda d: d['learned_f']['mean']):.4f}; stated {rms(lambda d: d['stated']['error']):.4f}")

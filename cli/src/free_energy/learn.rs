@@ -292,6 +292,8 @@ fn report(
         mean: integration.mean,
         error: integration.error.hypot(model_error),
     };
+    let half = 1.96 * stated.error;
+    let interval = [stated.mean - half, stated.mean + half];
     let mut rows = Vec::new();
     let mut record = json!({
         "method": "learn",
@@ -301,6 +303,7 @@ fn report(
         "mbar": mbar,
         "learned_f": learned,
         "stated": stated,
+        "interval_95": interval,
         "objective_teaches_f": classified,
         "steps": content.record.steps,
     });
@@ -321,10 +324,16 @@ fn report(
         rows.push(("learned F(t)".into(), learned));
     }
     rows.push(("TI, error of the model included".into(), stated));
-    let mut lines = vec![(
-        "disagreement of the routes (kT)",
-        format!("{model_error:.4}"),
-    )];
+    let mut lines = vec![
+        (
+            "95 % interval of the last row",
+            format!("{:.4} to {:.4}", interval[0], interval[1]),
+        ),
+        (
+            "disagreement of the routes (kT)",
+            format!("{model_error:.4}"),
+        ),
+    ];
     match corrections {
         Some((a, b)) => {
             lines.push(("log(Z_0/Z_A), correction at A", format!("{:.4}", a.exponential)));

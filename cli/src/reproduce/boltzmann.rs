@@ -1,40 +1,25 @@
 //! A Boltzmann generator between two mixtures: particles are led by the exact velocity and score of an interpolant and weighted by
 //! learned energies, the exact density at the end. Distances of the result from exact samples, for each dimension and method.
 
+use super::Bench;
 use super::catalogue::{Experiment, Picture};
 use super::cell::{Figure as Number, Record};
-use super::stages::two_stages;
-use super::{Bench, Recipe};
+use super::stages::{Chosen, two_stages};
 use crate::annealing::{Levels, angular_times};
 use crate::error::{Error, Result};
 use crate::exact::{Systems, exact_path};
 use crate::report::curve::{Curve, Series};
 use crate::report::page::Figure;
-use crate::settings::Settings;
 use diffclf::metric::{Comparison, ComparisonSettings, Sample};
 use diffclf::sample::mcmc::Kernel;
 use diffclf::sample::{Boltzmann, Diffusivity, InterpolantKernels, Resampling, Smc, Start};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// `[experiment]` of a Boltzmann generator.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Generator {
-    /// Name to objective of the second stage.
-    methods: BTreeMap<String, String>,
-    /// What the paper's recipe sets differently.
-    paper: Settings,
-    /// What all runs share.
-    train: Settings,
-    full: Budget,
-    quick: Budget,
-}
-
 /// How much is computed.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Budget {
+pub struct Budget {
     dims: Vec<usize>,
     seeds: Vec<u64>,
     /// Steps of the score stage and of the second one.
@@ -47,13 +32,6 @@ struct Budget {
     g: f64,
     /// Resampling below this share.
     threshold: f64,
-}
-
-/// A generator at a budget.
-pub struct Table<'a> {
-    methods: &'a BTreeMap<String, String>,
-    train: Settings,
-    budget: &'a Budget,
 }
 
 /// The cell whose energies are exact: what the particles and their kernels can do at best.
@@ -72,21 +50,7 @@ impl Place<'_> {
     }
 }
 
-impl Generator {
-    /// The table at a budget.
-    pub fn at(&self, quick: bool, recipe: Recipe) -> Result<Table<'_>> {
-        Ok(Table {
-            methods: &self.methods,
-            train: match recipe {
-                Recipe::Ours => self.train.clone(),
-                Recipe::Paper => self.train.clone().overridden_by(&self.paper)?,
-            },
-            budget: if quick { &self.quick } else { &self.full },
-        })
-    }
-}
-
-impl Table<'_> {
+impl Chosen<'_, Budget> {
     fn places(&self) -> impl Iterator<Item = Place<'_>> {
         let methods = || self.methods.keys().map(String::as_str).chain([EXACT]);
         self.budget.dims.iter().flat_map(move |&dim| {
@@ -98,14 +62,13 @@ impl Table<'_> {
     }
 }
 
-impl Experiment for Table<'_> {
+impl Experiment for Chosen<'_, Budget> {
     fn cells(&self) -> Vec<String> {
         self.places().map(|place| place.name()).collect()
     }
 
     fn settings(&self) -> Result<serde_json::Value> {
-        let value = serde_json::to_value((self.methods, &self.train, self.budget));
-        value.map_err(|error| Error::Failed(format!("the settings cannot be written: {error}")))
+        self.record()
     }
 
     fn run(&self, cell: &str, bench: &Bench) -> Result<Record> {

@@ -1,14 +1,13 @@
 //! The experiments there are, and how they are written down.
 
 use super::blindness::Blindness;
-use super::boltzmann::Generator;
 use super::cell::Record;
 use super::classifier::Classifier;
 use super::composition::Composition;
-use super::gaussian::GaussianTable;
 use super::limits::Limits;
 use super::properties::Properties;
-use super::{Bench, Recipe};
+use super::stages::Methods;
+use super::{Bench, Recipe, boltzmann, gaussian};
 use crate::error::{Error, Result};
 use crate::report::page::Figure;
 use serde::Deserialize;
@@ -144,11 +143,11 @@ enum Kind {
     /// The classifier during training.
     Classifier(Classifier),
     /// Learned energies of Gaussian mixtures beside the exact ones.
-    Gaussian(Box<GaussianTable>),
+    Gaussian(Box<Methods<gaussian::Budget>>),
     /// Samples of two models composed.
     Composition(Box<Composition>),
     /// Particles led by an interpolant and weighted by learned energies.
-    Boltzmann(Box<Generator>),
+    Boltzmann(Box<Methods<boltzmann::Budget>>),
     /// What objectives cost.
     Properties(Properties),
     /// What losses become as times get close.

@@ -3,14 +3,13 @@
 
 use super::catalogue::{Experiment, Picture};
 use super::cell::{Figure as Number, Record};
-use super::stages::two_stages;
+use super::stages::{Chosen, Methods, two_stages};
 use super::{Bench, Recipe};
 use crate::annealing::Levels;
 use crate::compose::Compound;
 use crate::error::{Error, Result};
 use crate::report::page::Figure;
 use crate::report::scatter::{Scatter, axis_of};
-use crate::settings::Settings;
 use diffclf::energy::compose::{Composition as Composed, Expression};
 use diffclf::energy::{Energy, SystemEnergy};
 use diffclf::metric::Regions;
@@ -19,6 +18,7 @@ use diffclf::sample::mcmc::Kernel;
 use diffclf::sample::{Resampling, Smc};
 use diffclf::system::System;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use std::collections::BTreeMap;
 
 /// `[experiment]` of a composition.
@@ -31,14 +31,8 @@ pub struct Composition {
     members: [String; 2],
     /// Where samples are counted.
     regions: Regions,
-    /// Name to objective of the second stage.
-    methods: BTreeMap<String, String>,
-    /// What the paper's recipe sets differently.
-    paper: Settings,
-    /// What all runs share.
-    train: Settings,
-    full: Budget,
-    quick: Budget,
+    /// How the members are trained.
+    models: Methods<Budget>,
 }
 
 /// How much is computed.
@@ -61,8 +55,7 @@ struct Budget {
 /// A composition at a budget.
 pub struct Comparison<'a> {
     composition: &'a Composition,
-    train: Settings,
-    budget: &'a Budget,
+    models: Chosen<'a, Budget>,
 }
 
 /// Names of the members in the expression.
@@ -80,20 +73,18 @@ impl Composition {
     pub fn at(&self, quick: bool, recipe: Recipe) -> Result<Comparison<'_>> {
         Ok(Comparison {
             composition: self,
-            train: match recipe {
-                Recipe::Ours => self.train.clone(),
-                Recipe::Paper => self.train.clone().overridden_by(&self.paper)?,
-            },
-            budget: if quick { &self.quick } else { &self.full },
+            models: self.models.at(quick, recipe)?,
         })
     }
 }
 
 impl Comparison<'_> {
     fn places(&self) -> impl Iterator<Item = (String, &str, u64)> {
-        let Composition { methods, .. } = self.composition;
+        let Chosen {
+            methods, budget, ..
+        } = &self.models;
         methods.keys().flat_map(|method| {
-            let seeds = self.budget.seeds.iter();
+            let seeds = budget.seeds.iter();
             seeds.map(move |seed| (format!("{method}-s{seed}"), method.as_str(), *seed))
         })
     }
@@ -107,11 +98,11 @@ impl Comparison<'_> {
         let c = self.composition;
         let mut models = Vec::new();
         for (name, system) in NAMES.into_iter().zip(&c.members) {
-            let mut settings = self.train.clone();
+            let mut settings = self.models.train.clone();
             settings.system = Some(system.clone());
             (settings.dim, settings.seed) = (Some(2), Some(seed));
-            settings.objective = Some(c.methods[method].clone());
-            let [score, joint] = self.budget.steps;
+            settings.objective = Some(self.models.methods[method].clone());
+            let [score, joint] = self.models.budget.steps;
             (settings.score_steps, settings.steps) = (Some(score), Some(joint));
             let shared = format!("{system}-score-s{seed}");
             let model = two_stages(bench, &shared, &format!("{system}-{cell}"), settings)?;
@@ -123,7 +114,7 @@ impl Comparison<'_> {
             particles,
             threshold,
             ..
-        } = *self.budget;
+        } = *self.models.budget;
         let smc = Smc {
             kernel: Kernel::by_name("mala")?,
             moves,
@@ -236,14 +227,7 @@ impl Experiment for Comparison<'_> {
 
     fn settings(&self) -> Result<serde_json::Value> {
         let c = self.composition;
-        let value = serde_json::to_value((
-            &c.expression,
-            &c.members,
-            &c.methods,
-            &self.train,
-            self.budget,
-        ));
-        value.map_err(|error| Error::Failed(format!("the settings cannot be written: {error}")))
+        Ok(json!([c.expression, c.members, self.models.record()?]))
     }
 
     fn run(&self, cell: &str, bench: &Bench) -> Result<Record> {
@@ -257,7 +241,7 @@ impl Experiment for Comparison<'_> {
     fn pictures(&self, records: &BTreeMap<String, Record>) -> Result<Vec<Picture>> {
         let first = |cell: &&String| {
             let mut places = self.places();
-            places.all(|(name, _, seed)| name != **cell || seed == self.budget.seeds[0])
+            places.all(|(name, _, seed)| name != **cell || seed == self.models.budget.seeds[0])
         };
         let clouds: Vec<Cloud<'_>> = records
             .keys()

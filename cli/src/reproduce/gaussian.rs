@@ -1,10 +1,10 @@
 //! Tables on Gaussian mixtures, whose marginals are exact: dimensions x levels x methods x seeds. Methods share the
 //! score-only first stage and have the same number of score evaluations.
 
+use super::Bench;
 use super::catalogue::{Experiment, Picture};
 use super::cell::Record;
-use super::stages::two_stages;
-use super::{Bench, Recipe};
+use super::stages::{Chosen, two_stages};
 use crate::error::{Error, Result};
 use crate::exact::{Systems, exact_path};
 use crate::progress::Progress;
@@ -19,24 +19,10 @@ use diffclf::sample::{Prior, Sampler, Task, times_of};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// `[experiment]` of a table.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct GaussianTable {
-    /// Name to objective of the second stage.
-    methods: BTreeMap<String, String>,
-    /// What the paper's recipe sets differently.
-    paper: Settings,
-    /// What all runs share.
-    train: Settings,
-    full: Budget,
-    quick: Budget,
-}
-
 /// How much is computed.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Budget {
+pub struct Budget {
     /// Dimensions.
     dims: Vec<usize>,
     /// Numbers of levels N of a row.
@@ -56,28 +42,6 @@ struct Budget {
     classified: usize,
     /// Generated samples (DDIM on the model's own grid); 0 for none.
     generated: usize,
-}
-
-/// A table at a budget.
-pub struct Table<'a> {
-    methods: &'a BTreeMap<String, String>,
-    train: Settings,
-    budget: &'a Budget,
-}
-
-impl GaussianTable {
-    /// The table at a budget.
-    pub fn at(&self, quick: bool, recipe: Recipe) -> Result<Table<'_>> {
-        let train = match recipe {
-            Recipe::Ours => self.train.clone(),
-            Recipe::Paper => self.train.clone().overridden_by(&self.paper)?,
-        };
-        Ok(Table {
-            methods: &self.methods,
-            train,
-            budget: if quick { &self.quick } else { &self.full },
-        })
-    }
 }
 
 /// One model of the table.
@@ -100,7 +64,7 @@ impl Place<'_> {
     }
 }
 
-impl Table<'_> {
+impl Chosen<'_, Budget> {
     fn places(&self) -> impl Iterator<Item = Place<'_>> {
         let Budget {
             dims,
@@ -240,14 +204,13 @@ fn generation(
     ])
 }
 
-impl Experiment for Table<'_> {
+impl Experiment for Chosen<'_, Budget> {
     fn cells(&self) -> Vec<String> {
         self.places().map(|place| place.name()).collect()
     }
 
     fn settings(&self) -> Result<serde_json::Value> {
-        let value = serde_json::to_value((self.methods, &self.train, self.budget));
-        value.map_err(|error| Error::Failed(format!("the settings cannot be written: {error}")))
+        self.record()
     }
 
     fn run(&self, cell: &str, bench: &Bench) -> Result<Record> {

@@ -1,14 +1,62 @@
-//! Training in two stages, of which the methods of a comparison share the first: score matching alone.
+//! Methods compared at equal cost: they train in two stages, of which they share the first, score matching alone.
 
-use super::Bench;
+use super::{Bench, Recipe};
 use crate::error::{Error, Result};
 use crate::files::{read_bytes, read_model};
 use crate::settings::Settings;
 use crate::train::{Job, train};
 use diffclf::model::{Checkpoint, Model};
 use diffclf::train::State;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+/// `[experiment]` of a comparison of methods; `B` says how much is computed.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Methods<B> {
+    /// Name to objective of the second stage.
+    methods: BTreeMap<String, String>,
+    /// What the paper's recipe sets differently.
+    paper: Settings,
+    /// What all runs share.
+    train: Settings,
+    full: B,
+    quick: B,
+}
+
+/// The comparison at one budget.
+pub struct Chosen<'a, B> {
+    /// Name to objective of the second stage.
+    pub methods: &'a BTreeMap<String, String>,
+    /// What all runs share.
+    pub train: Settings,
+    /// How much is computed.
+    pub budget: &'a B,
+}
+
+impl<B> Methods<B> {
+    /// The comparison at a budget.
+    pub fn at(&self, quick: bool, recipe: Recipe) -> Result<Chosen<'_, B>> {
+        Ok(Chosen {
+            methods: &self.methods,
+            train: match recipe {
+                Recipe::Ours => self.train.clone(),
+                Recipe::Paper => self.train.clone().overridden_by(&self.paper)?,
+            },
+            budget: if quick { &self.quick } else { &self.full },
+        })
+    }
+}
+
+impl<B: Serialize> Chosen<'_, B> {
+    /// Everything that decides the figures.
+    pub fn record(&self) -> Result<serde_json::Value> {
+        serde_json::to_value((self.methods, &self.train, self.budget))
+            .map_err(|error| Error::Failed(format!("the settings cannot be written: {error}")))
+    }
+}
 
 /// Trains what is not trained yet and returns the model. `settings` are those of the whole run; its score stage is kept under
 /// the name `shared`, where the next method finds it.

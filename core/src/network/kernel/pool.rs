@@ -19,7 +19,7 @@ struct State {
     task: Option<Task>,
     /// Counts calls of `run`; a worker works once per call.
     call: u64,
-    /// Workers that have not finished the present call.
+    /// Workers that have joined the present call and not finished it.
     busy: usize,
     /// A job panicked.
     panicked: bool,
@@ -79,8 +79,8 @@ impl Pool {
             }
             return;
         }
-        // SAFETY: only the lifetime is changed. The workers drop the pointer before they report `busy = 0`, and this
-        // function does not return (nor unwind) before they have.
+        // SAFETY: only the lifetime is changed. Workers that took the pointer drop it before they report `busy = 0`, no
+        // other takes it once `task` is gone, and this function does not return (nor unwind) before both hold.
         let job_static: *const (dyn Fn(usize, usize) + Sync) = unsafe {
             std::mem::transmute::<
                 &(dyn Fn(usize, usize) + Sync),
@@ -94,7 +94,6 @@ impl Pool {
                 count,
             });
             state.call += 1;
-            state.busy = self.workers.len();
             state.panicked = false;
         }
         self.shared.wake.notify_all();
@@ -102,6 +101,8 @@ impl Pool {
             take_jobs(&self.shared, 0, count, job)
         }));
         let mut state = lock(&self.shared);
+        // No job is left: a worker that has not come by now (other programs have its core) must not be waited for.
+        state.task = None;
         while state.busy > 0 {
             state = self
                 .shared
@@ -109,7 +110,6 @@ impl Pool {
                 .wait(state)
                 .unwrap_or_else(PoisonError::into_inner);
         }
-        state.task = None;
         let panicked = state.panicked;
         drop(state);
         if let Err(payload) = mine {
@@ -158,8 +158,10 @@ fn work(shared: &Shared, thread: usize) {
                 }
                 match &state.task {
                     Some(task) if state.call != seen => {
+                        let found = (task.job, task.count);
                         seen = state.call;
-                        break (task.job, task.count);
+                        state.busy += 1;
+                        break found;
                     }
                     _ => {
                         state = shared
