@@ -4,10 +4,10 @@ use crate::data::Origin;
 use crate::error::{Error, Result};
 use crate::run_folder::LOG;
 use crate::train::endpoint_seed;
-use diffclf::energy::Energy;
+use diffclf::energy::{Energy, LearnedEnergy};
 use diffclf::metric::diagnose::{Data, Diagnosis, DiagnosisSettings, History, Subject};
 use diffclf::model::{Content, DataRecord};
-use diffclf::sample::{Prior, Sampler, Task, times_of};
+use diffclf::sample::{Flow, Prior, Sampler, Solver, Task, depart, times_of};
 use diffclf::system::System;
 use diffclf::train::Source;
 use std::path::Path;
@@ -77,17 +77,39 @@ impl Judging {
         })
     }
 
-    /// Generates samples down to the smallest time of the model; interpolants have no sampler.
+    /// Generates samples at the smallest time of the model: down from noise, or, for an interpolant with a learned velocity, from rows of
+    /// the second endpoint. Without a velocity there are none.
     pub fn generate(
         &mut self,
         content: &Content,
-        energy: &dyn Energy,
+        energy: &LearnedEnergy,
         count: usize,
         seed: u64,
         progress: &mut dyn FnMut(usize),
     ) -> Result<()> {
         let spec = &content.spec;
-        if count == 0 || spec.process.is_interpolant() {
+        if count == 0 || (spec.process.is_interpolant() && !spec.velocity) {
+            return Ok(());
+        }
+        if let Some(end) = self.endpoints.get(1) {
+            let rows = end.rows(self.only_trained);
+            let mut points = rows[..rows.len().min(count * spec.dim)].to_vec();
+            let times: Vec<f64> = spec.grid.times().iter().rev().copied().collect();
+            let velocity = energy.velocity()?;
+            let ends = (spec.process.horizon(), times[0]);
+            depart(&spec.process, &velocity, ends, seed, 0, &mut points)?;
+            let flow = Flow {
+                energy,
+                process: &spec.process,
+                velocity: Some(&velocity),
+                solver: Solver::Heun,
+                divergence: None,
+                seed,
+            };
+            flow.carry(&times, 0, &mut points, &mut |share| {
+                progress((share * times.len() as f64) as usize);
+            })?;
+            self.generated = Some(points);
             return Ok(());
         }
         let mut times = times_of(&spec.grid);

@@ -371,6 +371,14 @@ fn a_learned_velocity_joins_two_files_both_ways() {
             0.2,
         );
     }
+    // The diagnosis generates by the same way and audits the weights of what comes out.
+    place.output(
+        "diagnose r a.npy --end b.npy --points 400 --generate 1000 --json judged.json --quiet",
+    );
+    let judged = place.json("judged.json");
+    let audit = &judged["diagnosis"]["modes"];
+    let wrong = audit["generated_distance"]["mean"].as_f64();
+    assert!(wrong.is_some_and(|wrong| wrong < 0.15), "{audit}");
     // The first rows of more are the same, whatever the threads; without a method it is the flow.
     place.run(
         "sample r --rows b.npy -n 50 --threads 1 -o few.npy --quiet --log-density few-density.npy",
