@@ -116,7 +116,10 @@ impl Origin {
     pub fn prepare(&self, standardisation: &Standardisation) -> Result<Prepared<'_>> {
         let standardisation = standardisation.clone();
         let values = match &self.rows {
-            Rows::File(map) => Values::File(map.view()?),
+            Rows::File(map) => {
+                map.read_out_of_order()?;
+                Values::File(map.view()?)
+            }
             Rows::Drawn(_, values) => Values::Memory(values),
             Rows::Fresh(system) => return Ok(Prepared::Fresh(system, standardisation)),
         };

@@ -169,6 +169,16 @@ impl MappedNpy {
         NpyView::parse(&self.map).map_err(|source| Error::about(&self.path, source))
     }
 
+    /// Tells the system that rows will be read out of order: without reading ahead, which on a file larger than memory costs thousands of
+    /// rows for each one that is wanted.
+    pub fn read_out_of_order(&self) -> Result<()> {
+        #[cfg(unix)]
+        self.map
+            .advise(memmap2::Advice::Random)
+            .map_err(reading(&self.path))?;
+        Ok(())
+    }
+
     /// The whole file, as for a digest of the data.
     pub fn bytes(&self) -> &[u8] {
         &self.map
