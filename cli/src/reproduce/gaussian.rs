@@ -10,11 +10,13 @@ use crate::exact::{Systems, exact_path};
 use crate::progress::Progress;
 use crate::report::curve::{Curve, Series};
 use crate::report::page::Figure;
+use crate::report::scatter::{Scatter, axis_of};
 use crate::settings::Settings;
 use diffclf::energy::Energy;
 use diffclf::energy::exact::ExactPath;
 use diffclf::metric::{Comparison, ComparisonSettings, Evaluation, EvaluationSettings, Sample};
 use diffclf::model::{Content, Model};
+use diffclf::process::TimeGrid;
 use diffclf::sample::{Prior, Sampler, Task, times_of};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -43,6 +45,9 @@ pub struct Budget {
     /// Generated samples (DDIM on the model's own grid); 0 for none.
     generated: usize,
 }
+
+/// Points of each time in the pictures of log-densities.
+const SCATTERED: usize = 300;
 
 /// One model of the table.
 struct Place<'a> {
@@ -156,12 +161,32 @@ impl Chosen<'_, Budget> {
             ("ess", line(&|level| level.ess)),
             ("excess", line(&|level| level.excess.mean)),
         ];
+        let mut series: BTreeMap<String, Vec<(f64, f64)>> =
+            series.map(|(name, line)| (name.to_string(), line)).into();
+        series.insert("log_density".into(), log_densities(&energy, &exact, &grid));
         Ok(Record {
             figures,
-            series: series.map(|(name, line)| (name.to_string(), line)).into(),
+            series,
             seconds: 0.0,
         })
     }
+}
+
+/// Exact and learned log-densities of points at three times of the grid. A model is normalised up to a constant of the time (DSM does not
+/// learn it at all), so each time has the same mean of both.
+fn log_densities(energy: &dyn Energy, exact: &ExactPath, grid: &TimeGrid) -> Vec<(f64, f64)> {
+    let mut pairs = Vec::with_capacity(3 * SCATTERED);
+    for quarter in 1..=3 {
+        let time = grid.times()[quarter * grid.levels() / 4];
+        let points = exact.sample(time, SCATTERED, quarter as u64);
+        let [mut truth, mut learned] = [vec![0.0; SCATTERED], vec![0.0; SCATTERED]];
+        exact.log_density(&[time], &points, &mut truth);
+        energy.log_density(&[time], &points, &mut learned);
+        let sums = truth.iter().zip(&learned).map(|(a, b)| a - b);
+        let shift = sums.sum::<f64>() / SCATTERED as f64;
+        pairs.extend(truth.iter().zip(&learned).map(|(a, b)| (*a, b + shift)));
+    }
+    pairs
 }
 
 /// Distances of generated from exact samples, each with its floor (two exact samples): MMD, sliced W2, and the total
@@ -221,7 +246,8 @@ impl Experiment for Chosen<'_, Budget> {
         self.evaluate(&model, bench)
     }
 
-    /// R^2 of the log-densities over time, for each dimension and N: one line a method.
+    /// R^2 of the log-densities over time, for each dimension and N: one line a method. Then learned log-densities over exact ones, of the
+    /// first seed.
     fn pictures(&self, records: &BTreeMap<String, Record>) -> Result<Vec<Picture>> {
         let mut pictures = Vec::new();
         for &dim in &self.budget.dims {
@@ -257,6 +283,28 @@ impl Experiment for Chosen<'_, Budget> {
                     figure: Figure { svg, caption: alt },
                 });
             }
+        }
+        for place in self.places().filter(|p| p.seed == self.budget.seeds[0]) {
+            let record = records.get(&place.name());
+            let Some(points) = record.and_then(|record| record.series.get("log_density")) else {
+                continue;
+            };
+            let caption = format!(
+                "Learned over exact log-densities at three times, dimension {}, N = {}, {}",
+                place.dim, place.levels, self.methods[place.method]
+            );
+            let svg = Scatter {
+                alt: &caption,
+                x: axis_of("exact", points.iter().map(|point| point.0)),
+                y: axis_of("learned", points.iter().map(|point| point.1)),
+                points,
+                colour: 0,
+            }
+            .svg();
+            pictures.push(Picture {
+                name: format!("scatter-{}", place.name()),
+                figure: Figure { svg, caption },
+            });
         }
         Ok(pictures)
     }
