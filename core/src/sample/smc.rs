@@ -149,7 +149,7 @@ impl Smc {
     ) -> Result<Particles> {
         self.validate()?;
         path.validate(self, particles)?;
-        Run::new(self, path, particles)?.to_the_end(progress)
+        Run::new(self, path, particles)?.complete(progress)
     }
 }
 

@@ -84,7 +84,7 @@ impl<'a> Run<'a> {
     }
 
     /// Passes all levels.
-    pub(super) fn to_the_end(mut self, progress: &mut dyn FnMut(&SmcLevel)) -> Result<Particles> {
+    pub(super) fn complete(mut self, progress: &mut dyn FnMut(&SmcLevel)) -> Result<Particles> {
         let times = self.path.times;
         let last = times[times.len() - 1];
         let mut time = times[0];
