@@ -106,8 +106,9 @@ impl Transport for DiffusionKernels<'_> {
     }
 }
 
-/// Interpolant: both directions by Euler-Maruyama steps of its SDE with noise `g`, taken in the middle of a step, where it is the same
-/// both ways and, between the ends, not zero.
+/// Interpolant: both directions by steps of its SDE with noise `g`, taken in the middle of a step, where it is the same both ways and,
+/// between the ends, not zero. The drift is followed to second order (Heun): the way back of an Euler step misses where it came from by
+/// `h^2 b grad b`, which must be small beside the noise `g sqrt(h)`, and with a small `g` is not.
 ///
 /// Towards larger times the drift is `v + (g^2/2 - gamma gamma') score`, towards smaller ones `v - (g^2/2 + gamma gamma') score`: each is
 /// the time reversal of the other. (The paper writes one drift for both.)
@@ -127,14 +128,27 @@ impl InterpolantKernels<'_> {
     fn step(&self, from: f64, to: f64, points: &[f64], out: &mut [f64]) -> f64 {
         let h = to - from;
         let g = self.g.at(&self.process, 0.5 * (from + to));
-        let pull = interpolant_pull(&self.process, from, g, h);
-        let mut score = vec![0.0; points.len()];
-        self.energy.score(&[from], points, &mut score);
-        self.velocity.velocity(&[from], points, out);
-        for ((out, y), score) in out.iter_mut().zip(points).zip(score) {
-            *out = y + h * (*out + pull * score);
+        let mut slope = vec![0.0; points.len()];
+        self.drift(from, g, h, points, &mut slope);
+        for ((out, y), slope) in out.iter_mut().zip(points).zip(&slope) {
+            *out = y + h * slope;
+        }
+        let mut second = vec![0.0; points.len()];
+        self.drift(to, g, h, out, &mut second);
+        for (((out, y), a), b) in out.iter_mut().zip(points).zip(slope).zip(second) {
+            *out = y + 0.5 * h * (a + b);
         }
         g * g * h.abs()
+    }
+
+    fn drift(&self, time: f64, g: f64, direction: f64, points: &[f64], out: &mut [f64]) {
+        let pull = interpolant_pull(&self.process, time, g, direction);
+        let mut score = vec![0.0; points.len()];
+        self.energy.score(&[time], points, &mut score);
+        self.velocity.velocity(&[time], points, out);
+        for (out, score) in out.iter_mut().zip(score) {
+            *out += pull * score;
+        }
     }
 }
 
@@ -154,5 +168,40 @@ impl Transport for InterpolantKernels<'_> {
 
     fn back(&self, from: f64, to: f64, proposed: &[f64], mean: &mut [f64]) -> f64 {
         self.step(to, from, proposed, mean)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::energy::exact::ExactPath;
+    use crate::system::{Covariance, GaussianMixture};
+
+    /// Forth and back without noise misses the start by a term of fourth order in the step (those of third order cancel): halving it leaves a sixteenth.
+    #[test]
+    fn the_way_back_of_an_interpolant_finds_the_start() {
+        let mixture = |means: [f64; 2]| {
+            let covariance = Covariance::Isotropic(vec![0.2, 0.1]);
+            GaussianMixture::new(1, vec![0.7, 0.3], means.to_vec(), covariance).unwrap()
+        };
+        let process = Process::by_name("linear").unwrap();
+        let exact =
+            ExactPath::new(process, mixture([-1.0, 1.5]), Some(mixture([-0.4, 0.9]))).unwrap();
+        let kernels = InterpolantKernels {
+            process,
+            velocity: &exact,
+            energy: &exact,
+            g: Diffusivity::Constant { value: 0.0 },
+        };
+        let points = [-1.2, -0.1, 0.3, 1.1];
+        let miss = |h: f64| {
+            let (mut there, mut back) = ([0.0; 4], [0.0; 4]);
+            kernels.forth(0.6, 0.6 - h, &points, &mut there);
+            kernels.back(0.6, 0.6 - h, &there, &mut back);
+            let square = |(a, b): (&f64, &f64)| (a - b).powi(2);
+            points.iter().zip(&back).map(square).sum::<f64>().sqrt()
+        };
+        let order = (miss(0.02) / miss(0.01)).log2();
+        assert!((order - 4.0).abs() < 0.15, "{order}");
     }
 }

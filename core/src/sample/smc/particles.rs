@@ -90,7 +90,7 @@ impl Particles {
         overlaps.fold(f64::INFINITY, f64::min)
     }
 
-    /// The step sizes of all levels, for [`Smc::frozen_steps`].
+    /// The step sizes of all levels, for [`super::Smc::frozen_steps`].
     pub fn steps(&self) -> Vec<f64> {
         self.levels.iter().map(|level| level.step).collect()
     }
