@@ -1,5 +1,6 @@
 //! `diffclf free-energy bar`: Bennett's acceptance ratio from works in both directions.
 
+use super::Trust;
 use super::input::read_series;
 use super::output::{Output, convergence_figure, differences, effort, facts};
 use crate::error::Result;
@@ -31,15 +32,8 @@ pub struct Args {
     /// The works are time series: keep only as many as are independent
     #[arg(long)]
     subsample: bool,
-    /// Bootstrap replicas for a second error bar
-    #[arg(long, value_name = "N")]
-    bootstrap: Option<usize>,
-    /// Wanted error in kT, for the number of samples it needs
-    #[arg(long, value_name = "KT", default_value_t = 0.1)]
-    error: f64,
-    /// Seed of the bootstrap
-    #[arg(long, value_name = "SEED", default_value_t = 0)]
-    seed: u64,
+    #[command(flatten)]
+    trust: Trust,
     #[command(flatten)]
     output: Output,
 }
@@ -77,9 +71,9 @@ pub fn run(args: Args) -> Result<()> {
         "samples": [forward.len(), reverse.len()],
         "statistical_inefficiency": inefficiency,
     });
-    if let Some(replicas) = args.bootstrap {
+    if let Some(replicas) = args.trust.bootstrap {
         let block = inefficiency.map(|g| if args.subsample { 1 } else { g.ceil() as usize });
-        let resampled = bar_bootstrap(forward, reverse, block, replicas, args.seed)?;
+        let resampled = bar_bootstrap(forward, reverse, block, replicas, args.trust.seed)?;
         rows.push((
             "bootstrap error".into(),
             Estimate {
@@ -134,7 +128,7 @@ pub fn run(args: Args) -> Result<()> {
                 ("overlap (0 to 1)", format!("{:.4}", found.overlap)),
                 (
                     "for the wanted error",
-                    effort(found.delta.error, args.error),
+                    effort(found.delta.error, args.trust.error),
                 ),
             ],
         ),

@@ -1,5 +1,6 @@
 //! `diffclf free-energy fep`: exponential averages of works, one direction or both.
 
+use super::Trust;
 use super::input::read_series;
 use super::output::{Output, differences, effort, facts};
 use crate::error::Result;
@@ -31,15 +32,8 @@ pub struct Args {
     /// The works are a time series: widen the errors by its statistical inefficiency
     #[arg(long)]
     correlated: bool,
-    /// Bootstrap replicas for a second error bar
-    #[arg(long, value_name = "N")]
-    bootstrap: Option<usize>,
-    /// Wanted error in kT, for the number of samples it needs
-    #[arg(long, value_name = "KT", default_value_t = 0.1)]
-    error: f64,
-    /// Seed of the bootstrap
-    #[arg(long, value_name = "SEED", default_value_t = 0)]
-    seed: u64,
+    #[command(flatten)]
+    trust: Trust,
     #[command(flatten)]
     output: Output,
 }
@@ -71,14 +65,15 @@ pub fn run(args: Args) -> Result<()> {
             format!("{name}, second-order cumulant"),
             turned(result.cumulant),
         ));
-        if let Some(replicas) = args.bootstrap {
+        if let Some(replicas) = args.trust.bootstrap {
             let block = if args.correlated {
                 statistical_inefficiency(&works).ceil() as usize
             } else {
                 1
             };
             let mut estimate = |weights: &[f64]| Ok(weighted(&works, weights));
-            let resampled = bootstrap(works.len(), block, replicas, args.seed, &mut estimate)?;
+            let resampled =
+                bootstrap(works.len(), block, replicas, args.trust.seed, &mut estimate)?;
             rows.push((
                 format!("{name}, bootstrap error"),
                 Estimate {
@@ -132,7 +127,7 @@ pub fn run(args: Args) -> Result<()> {
                 ),
                 (
                     "for the wanted error",
-                    effort(found[0].exponential.error, args.error),
+                    effort(found[0].exponential.error, args.trust.error),
                 ),
             ],
         ),

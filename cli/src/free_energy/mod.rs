@@ -31,6 +31,20 @@ pub struct Args {
     command: Command,
 }
 
+/// How far an estimate is to be trusted.
+#[derive(Debug, clap::Args)]
+struct Trust {
+    /// Bootstrap replicas for a second error bar
+    #[arg(long, value_name = "N")]
+    bootstrap: Option<usize>,
+    /// Wanted error in kT, for the number of samples it needs
+    #[arg(long, value_name = "KT", default_value_t = 0.1)]
+    error: f64,
+    /// Seed of the bootstrap
+    #[arg(long, value_name = "SEED", default_value_t = 0)]
+    seed: u64,
+}
+
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     Fep(fep::Args),

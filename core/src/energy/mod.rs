@@ -75,29 +75,8 @@ pub trait Energy: Send + Sync {
     /// By central differences of the score where an implementation has nothing better; in double precision these keep about
     /// nine digits.
     fn curvature(&self, times: &[f64], points: &[f64], directions: &[f64], out: &mut [f64]) {
-        let dim = self.dim();
-        let step = |row: usize| {
-            let point = &points[row * dim..(row + 1) * dim];
-            1e-5 * (1.0 + point.iter().fold(0.0_f64, |m, y| m.max(y.abs())))
-        };
-        let shifted = |sign: f64| -> Vec<f64> {
-            let both = points.iter().zip(directions).enumerate();
-            both.map(|(i, (y, e))| y + sign * step(i / dim) * e)
-                .collect()
-        };
-        let (mut up, mut down) = (vec![0.0; points.len()], vec![0.0; points.len()]);
-        self.score(times, &shifted(1.0), &mut up);
-        self.score(times, &shifted(-1.0), &mut down);
-        for (row, out) in out.iter_mut().enumerate() {
-            let at = row * dim..(row + 1) * dim;
-            let rise: f64 = up[at.clone()]
-                .iter()
-                .zip(&down[at.clone()])
-                .zip(&directions[at])
-                .map(|((a, b), e)| e * (a - b))
-                .sum();
-            *out = rise / (2.0 * step(row));
-        }
+        let score = |points: &[f64], out: &mut [f64]| self.score(times, points, out);
+        slope_along(&score, self.dim(), points, directions, out);
     }
 
     /// -U(t, y) + F(t).
@@ -123,6 +102,38 @@ pub trait Energy: Send + Sync {
                 row[j] = *value;
             }
         }
+    }
+}
+
+/// `e . (df/dy) e` of a vector field, one direction `e` per point, by central differences.
+pub(crate) fn slope_along(
+    field: &dyn Fn(&[f64], &mut [f64]),
+    dim: usize,
+    points: &[f64],
+    directions: &[f64],
+    out: &mut [f64],
+) {
+    let step = |row: usize| {
+        let point = &points[row * dim..(row + 1) * dim];
+        1e-5 * (1.0 + point.iter().fold(0.0_f64, |m, y| m.max(y.abs())))
+    };
+    let shifted = |sign: f64| -> Vec<f64> {
+        let both = points.iter().zip(directions).enumerate();
+        both.map(|(i, (y, e))| y + sign * step(i / dim) * e)
+            .collect()
+    };
+    let (mut up, mut down) = (vec![0.0; points.len()], vec![0.0; points.len()]);
+    field(&shifted(1.0), &mut up);
+    field(&shifted(-1.0), &mut down);
+    for (row, out) in out.iter_mut().enumerate() {
+        let at = row * dim..(row + 1) * dim;
+        let rise: f64 = up[at.clone()]
+            .iter()
+            .zip(&down[at.clone()])
+            .zip(&directions[at])
+            .map(|((a, b), e)| e * (a - b))
+            .sum();
+        *out = rise / (2.0 * step(row));
     }
 }
 

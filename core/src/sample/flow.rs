@@ -6,15 +6,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::energy::{Energy, Velocity};
+use crate::energy::{Energy, Velocity, slope_along};
 use crate::process::Process;
 use crate::rng::{Purpose, Stream};
 use crate::{Error, Result};
 
 /// Steps an adaptive particle may take.
 const MOST_STEPS: usize = 100_000;
-/// Step of the differences that give the divergence of a velocity, relative to 1 + |y|.
-const DIFFERENCE: f64 = 1e-5;
 
 /// How the equation is solved.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -240,7 +238,11 @@ impl Flow<'_> {
                 *out += parts(row).1 * curvature;
             }
             if let Some(field) = moved {
-                add_slope(field, times, points, direction, divergence);
+                let field = |points: &[f64], out: &mut [f64]| field.velocity(times, points, out);
+                slope_along(&field, dim, points, direction, &mut curvature);
+                for (out, slope) in divergence.iter_mut().zip(&curvature) {
+                    *out += slope;
+                }
             }
         }
     }
@@ -372,41 +374,6 @@ impl Flow<'_> {
             time: time[active[0]],
             particle: active[0] as u64,
         })
-    }
-}
-
-/// Adds `e . (dv/dy) e` by central differences.
-fn add_slope(
-    field: &dyn Velocity,
-    times: &[f64],
-    points: &[f64],
-    directions: &[f64],
-    out: &mut [f64],
-) {
-    let dim = field.dim();
-    let step = |row: usize| {
-        let size = points[row * dim..(row + 1) * dim]
-            .iter()
-            .fold(0.0_f64, |m, y| m.max(y.abs()));
-        DIFFERENCE * (1.0 + size)
-    };
-    let shifted = |sign: f64| -> Vec<f64> {
-        let both = points.iter().zip(directions).enumerate();
-        both.map(|(i, (y, e))| y + sign * step(i / dim) * e)
-            .collect()
-    };
-    let (mut up, mut down) = (vec![0.0; points.len()], vec![0.0; points.len()]);
-    field.velocity(times, &shifted(1.0), &mut up);
-    field.velocity(times, &shifted(-1.0), &mut down);
-    for (row, out) in out.iter_mut().enumerate() {
-        let at = row * dim..(row + 1) * dim;
-        let rise: f64 = up[at.clone()]
-            .iter()
-            .zip(&down[at.clone()])
-            .zip(&directions[at])
-            .map(|((a, b), e)| e * (a - b))
-            .sum();
-        *out += rise / (2.0 * step(row));
     }
 }
 
