@@ -42,6 +42,9 @@ struct Budget {
     seeds: Vec<u64>,
     /// Steps of the score stage and of the second one.
     steps: [u64; 2],
+    /// Methods that are at their end after the score stage.
+    #[serde(default)]
+    score_only: Vec<String>,
     /// Levels of the path.
     levels: usize,
     /// MALA steps at each.
@@ -103,6 +106,8 @@ impl Comparison<'_> {
             (settings.dim, settings.seed) = (Some(2), Some(seed));
             settings.objective = Some(self.models.methods[method].clone());
             let [score, joint] = self.models.budget.steps;
+            let score_only = self.models.budget.score_only.iter().any(|m| m == method);
+            let joint = if score_only { 0 } else { joint };
             (settings.score_steps, settings.steps) = (Some(score), Some(joint));
             let shared = format!("{system}-score-s{seed}");
             let model = two_stages(bench, &shared, &format!("{system}-{cell}"), settings)?;

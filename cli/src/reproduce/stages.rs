@@ -59,7 +59,7 @@ impl<B: Serialize> Chosen<'_, B> {
 }
 
 /// Trains what is not trained yet and returns the model. `settings` are those of the whole run; its score stage is kept under
-/// the name `shared`, where the next method finds it.
+/// the name `shared`, where the next method finds it; without a second stage it is what its model is.
 pub fn two_stages(bench: &Bench, shared: &str, name: &str, settings: Settings) -> Result<Model> {
     let run = |name: &str, mut settings: Settings, first_stage: Option<State>| {
         let path: PathBuf = bench.folder.join("runs").join(name);
@@ -81,7 +81,10 @@ pub fn two_stages(bench: &Bench, shared: &str, name: &str, settings: Settings) -
     score.objective = Some("dsm".into());
     (score.score_steps, score.steps) = (Some(0), settings.score_steps);
     let first = run(shared, score, None)?;
-    let path = run(name, settings, Some(last_state(&first)?))?;
+    let path = match settings.steps {
+        Some(0) => first,
+        _ => run(name, settings, Some(last_state(&first)?))?,
+    };
     read_model(&path.join("model.safetensors"))
 }
 

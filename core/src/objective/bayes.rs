@@ -12,7 +12,8 @@
 
 use super::column::{ObjectiveColumn, TimeWeight};
 use super::partner::Partner;
-use super::{Objective, Scene, diffusions_only, unknown_setting, word, word_of};
+use super::setting::Settings;
+use super::{Objective, Scene, diffusions_only};
 use crate::energy::ModelSpec;
 use crate::network::Node;
 use crate::{Error, Result};
@@ -28,8 +29,6 @@ pub struct Bayes {
     pub weight: TimeWeight,
 }
 
-const SWITCH: [(&str, bool); 2] = [("no", false), ("yes", true)];
-
 impl Bayes {
     /// The usual settings.
     pub const USUAL: Bayes = Bayes {
@@ -37,17 +36,6 @@ impl Bayes {
         stop_gradient: false,
         weight: TimeWeight::Balanced,
     };
-
-    fn gap(value: &str) -> Result<u32> {
-        match value.parse() {
-            Ok(gap) if gap > 0 => Ok(gap),
-            _ => Err(Error::Value {
-                name: "gap",
-                found: format!("{value:?}"),
-                expected: "a whole number of levels, at least 1".into(),
-            }),
-        }
-    }
 }
 
 impl Objective for Bayes {
@@ -55,25 +43,12 @@ impl Objective for Bayes {
         "bayes"
     }
 
-    fn settings(&self) -> Vec<(&'static str, String)> {
+    fn settings(&mut self) -> Settings<'_> {
         vec![
-            ("gap", self.gap.to_string()),
-            ("stop-gradient", word_of(&self.stop_gradient, &SWITCH)),
-            ("weight", word_of(&self.weight, &TimeWeight::WORDS)),
+            ("gap", &mut self.gap),
+            ("stop-gradient", &mut self.stop_gradient),
+            ("weight", &mut self.weight),
         ]
-    }
-
-    fn set(&mut self, setting: &str, value: &str) -> Result<()> {
-        match setting {
-            "gap" => self.gap = Self::gap(value)?,
-            "stop-gradient" => self.stop_gradient = word("stop-gradient", value, &SWITCH)?,
-            "weight" => self.weight = word("weight", value, &TimeWeight::WORDS)?,
-            _ => {
-                let known = ["gap", "stop-gradient", "weight"];
-                return Err(unknown_setting(self.name(), setting, &known));
-            }
-        }
-        Ok(())
     }
 
     fn validate(&self, spec: &ModelSpec) -> Result<()> {
@@ -89,7 +64,7 @@ impl Objective for Bayes {
                 expected: format!("below {}, the levels of the grid", spec.grid.levels()),
             });
         }
-        Self::gap(&self.gap.to_string()).map(|_| ())
+        Ok(())
     }
 
     fn compares_levels(&self) -> bool {

@@ -13,8 +13,8 @@
 //!
 //! All but `js` are unbounded in the ratio. Where it overflows the loss is not finite and the step says so.
 
-use super::{Objective, Scene, unknown_setting, word, word_of};
-use crate::Result;
+use super::setting::{Settings, Words};
+use super::{Objective, Scene};
 use crate::network::{Function, Node};
 
 /// The convex function of a binary Bregman divergence.
@@ -30,9 +30,8 @@ pub enum BinaryGenerator {
     Square,
 }
 
-impl BinaryGenerator {
-    /// Names and generators.
-    pub const WORDS: [(&'static str, BinaryGenerator); 4] = [
+impl Words for BinaryGenerator {
+    const WORDS: &'static [(&'static str, BinaryGenerator)] = &[
         ("js", BinaryGenerator::JensenShannon),
         ("kl", BinaryGenerator::KullbackLeibler),
         ("log", BinaryGenerator::Log),
@@ -67,19 +66,8 @@ impl Objective for BinaryBregman {
         2
     }
 
-    fn settings(&self) -> Vec<(&'static str, String)> {
-        vec![(
-            "generator",
-            word_of(&self.generator, &BinaryGenerator::WORDS),
-        )]
-    }
-
-    fn set(&mut self, setting: &str, value: &str) -> Result<()> {
-        match setting {
-            "generator" => self.generator = word("generator", value, &BinaryGenerator::WORDS)?,
-            _ => return Err(unknown_setting(self.name(), setting, &["generator"])),
-        }
-        Ok(())
+    fn settings(&mut self) -> Settings<'_> {
+        vec![("generator", &mut self.generator)]
     }
 
     fn compares_levels(&self) -> bool {

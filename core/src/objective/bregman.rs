@@ -12,8 +12,8 @@
 //! The paper's last line for `js` loses the sum over `j`; what it prints is not least at the true probabilities. `inverse` is
 //! unbounded: where it overflows the loss is not finite and the step says so.
 
-use super::{Objective, Scene, unknown_setting, word, word_of};
-use crate::Result;
+use super::setting::{Settings, Words};
+use super::{Objective, Scene};
 use crate::network::{Function, Node};
 
 /// The convex function of a multi-class Bregman divergence.
@@ -29,9 +29,8 @@ pub enum Generator {
     Inverse,
 }
 
-impl Generator {
-    /// Names and generators.
-    pub const WORDS: [(&'static str, Generator); 4] = [
+impl Words for Generator {
+    const WORDS: &'static [(&'static str, Generator)] = &[
         ("entropy", Generator::Entropy),
         ("js", Generator::JensenShannon),
         ("square", Generator::Square),
@@ -62,16 +61,8 @@ impl Objective for Bregman {
         2
     }
 
-    fn settings(&self) -> Vec<(&'static str, String)> {
-        vec![("generator", word_of(&self.generator, &Generator::WORDS))]
-    }
-
-    fn set(&mut self, setting: &str, value: &str) -> Result<()> {
-        match setting {
-            "generator" => self.generator = word("generator", value, &Generator::WORDS)?,
-            _ => return Err(unknown_setting(self.name(), setting, &["generator"])),
-        }
-        Ok(())
+    fn settings(&mut self) -> Settings<'_> {
+        vec![("generator", &mut self.generator)]
     }
 
     fn compares_levels(&self) -> bool {

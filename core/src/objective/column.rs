@@ -1,7 +1,9 @@
 //! The functions of time that objectives need besides those of the energy: weights, coefficients of targets, kernels.
 
 use super::partner::Partner;
+use super::setting::Words;
 use crate::energy::ModelSpec;
+use crate::{Error, Result};
 
 /// How errors of a time derivative are weighted against those at other times: by `tau(t)^2`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,12 +18,28 @@ pub enum TimeWeight {
     One,
 }
 
-impl TimeWeight {
-    pub(super) const WORDS: [(&'static str, TimeWeight); 3] = [
+impl Words for TimeWeight {
+    const WORDS: &'static [(&'static str, TimeWeight)] = &[
         ("balanced", TimeWeight::Balanced),
         ("noise", TimeWeight::Noise),
         ("one", TimeWeight::One),
     ];
+}
+
+impl TimeWeight {
+    /// Refuses a weight that is not finite in the process's range.
+    pub(super) fn validate(self, spec: &ModelSpec) -> Result<()> {
+        if self == TimeWeight::Noise && spec.process.is_interpolant() {
+            return Err(Error::Value {
+                name: "weight",
+                found: format!("noise with the {} process", spec.process.name()),
+                expected:
+                    "balanced or one: gamma/gamma' is infinite in the middle of an interpolant"
+                        .into(),
+            });
+        }
+        Ok(())
+    }
 
     /// `tau(t)`.
     pub fn scale(self, spec: &ModelSpec, time: f64) -> f64 {

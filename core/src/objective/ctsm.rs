@@ -7,10 +7,11 @@
 //! `z . X_t' / gamma` cancels near the ends.
 
 use super::column::{ObjectiveColumn, TimeWeight};
-use super::{Objective, Scene, unknown_setting, word, word_of};
+use super::setting::Settings;
+use super::{Objective, Scene};
+use crate::Result;
 use crate::energy::ModelSpec;
 use crate::network::Node;
-use crate::{Error, Result};
 
 /// See the module's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,20 +32,12 @@ impl Objective for Ctsm {
         "ctsm"
     }
 
-    fn settings(&self) -> Vec<(&'static str, String)> {
-        vec![("weight", word_of(&self.weight, &TimeWeight::WORDS))]
-    }
-
-    fn set(&mut self, setting: &str, value: &str) -> Result<()> {
-        match setting {
-            "weight" => self.weight = word("weight", value, &TimeWeight::WORDS)?,
-            _ => return Err(unknown_setting(self.name(), setting, &["weight"])),
-        }
-        Ok(())
+    fn settings(&mut self) -> Settings<'_> {
+        vec![("weight", &mut self.weight)]
     }
 
     fn validate(&self, spec: &ModelSpec) -> Result<()> {
-        finite_weight(self.weight, spec)
+        self.weight.validate(spec)
     }
 
     fn loss(&self, scene: &mut Scene<'_>) -> Node {
@@ -61,19 +54,6 @@ impl Objective for Ctsm {
         }
         scene.mean_over_levels(square)
     }
-}
-
-/// Refuses a weight that is not finite in the process's range.
-pub(super) fn finite_weight(weight: TimeWeight, spec: &ModelSpec) -> Result<()> {
-    if weight == TimeWeight::Noise && spec.process.is_interpolant() {
-        return Err(Error::Value {
-            name: "weight",
-            found: format!("noise with the {} process", spec.process.name()),
-            expected: "balanced or one: gamma/gamma' is infinite in the middle of an interpolant"
-                .into(),
-        });
-    }
-    Ok(())
 }
 
 /// tau times the conditional time score: the part even in z, and the part odd in it.

@@ -7,9 +7,9 @@
 //! nearly equal terms.
 
 use super::column::{ObjectiveColumn, TimeWeight};
-use super::ctsm::finite_weight;
 use super::partner::Partner;
-use super::{Objective, Scene, positive, unknown_setting, word, word_of};
+use super::setting::Settings;
+use super::{Objective, Scene};
 use crate::Result;
 use crate::energy::ModelSpec;
 use crate::network::{Function, Node};
@@ -36,25 +36,12 @@ impl Objective for DreInfinity {
         "dre-infinity"
     }
 
-    fn settings(&self) -> Vec<(&'static str, String)> {
-        vec![
-            ("delta", self.delta.to_string()),
-            ("weight", word_of(&self.weight, &TimeWeight::WORDS)),
-        ]
-    }
-
-    fn set(&mut self, setting: &str, value: &str) -> Result<()> {
-        match setting {
-            "delta" => self.delta = positive("delta", value)?,
-            "weight" => self.weight = word("weight", value, &TimeWeight::WORDS)?,
-            _ => return Err(unknown_setting(self.name(), setting, &["delta", "weight"])),
-        }
-        Ok(())
+    fn settings(&mut self) -> Settings<'_> {
+        vec![("delta", &mut self.delta), ("weight", &mut self.weight)]
     }
 
     fn validate(&self, spec: &ModelSpec) -> Result<()> {
-        positive("delta", &self.delta.to_string())?;
-        finite_weight(self.weight, spec)
+        self.weight.validate(spec)
     }
 
     fn loss(&self, scene: &mut Scene<'_>) -> Node {

@@ -7,7 +7,8 @@
 //! 2025): less work per evaluation, and no third derivative. `exact` sums the diagonal, for few dimensions.
 
 use super::column::{ObjectiveColumn, TimeWeight};
-use super::{Objective, Scene, diffusions_only, positive, unknown_setting, word, word_of};
+use super::setting::{Settings, Words};
+use super::{Objective, Scene, diffusions_only};
 use crate::energy::{Column, ModelSpec};
 use crate::network::Node;
 use crate::{Error, Result};
@@ -23,9 +24,8 @@ pub enum Laplacian {
     Exact,
 }
 
-impl Laplacian {
-    /// Names and ways.
-    pub const WORDS: [(&'static str, Laplacian); 3] = [
+impl Words for Laplacian {
+    const WORDS: &'static [(&'static str, Laplacian)] = &[
         ("hutchinson", Laplacian::Hutchinson),
         ("difference", Laplacian::Difference),
         ("exact", Laplacian::Exact),
@@ -60,25 +60,12 @@ impl Objective for FokkerPlanck {
         "fokker-planck"
     }
 
-    fn settings(&self) -> Vec<(&'static str, String)> {
+    fn settings(&mut self) -> Settings<'_> {
         vec![
-            ("laplacian", word_of(&self.laplacian, &Laplacian::WORDS)),
-            ("step", self.step.to_string()),
-            ("weight", word_of(&self.weight, &TimeWeight::WORDS)),
+            ("laplacian", &mut self.laplacian),
+            ("step", &mut self.step),
+            ("weight", &mut self.weight),
         ]
-    }
-
-    fn set(&mut self, setting: &str, value: &str) -> Result<()> {
-        match setting {
-            "laplacian" => self.laplacian = word("laplacian", value, &Laplacian::WORDS)?,
-            "step" => self.step = positive("step", value)?,
-            "weight" => self.weight = word("weight", value, &TimeWeight::WORDS)?,
-            _ => {
-                let known = ["laplacian", "step", "weight"];
-                return Err(unknown_setting(self.name(), setting, &known));
-            }
-        }
-        Ok(())
     }
 
     fn validate(&self, spec: &ModelSpec) -> Result<()> {

@@ -9,7 +9,8 @@
 //! `N(S mu, S^2 sd^2 + gamma^2)` up to terms of order `S^2`; nothing else is needed. The data end, and both ends of an
 //! interpolant (times 0 and 1), come from a system with known densities.
 
-use super::{Objective, Scene, unknown_setting, word, word_of};
+use super::setting::{Settings, Words};
+use super::{Objective, Scene};
 use crate::energy::ModelSpec;
 use crate::network::Node;
 use crate::{Error, Result};
@@ -25,14 +26,15 @@ pub enum Ends {
     Both,
 }
 
-impl Ends {
-    /// Names and ends.
-    pub const WORDS: [(&'static str, Ends); 3] = [
+impl Words for Ends {
+    const WORDS: &'static [(&'static str, Ends)] = &[
         ("last", Ends::Last),
         ("first", Ends::First),
         ("both", Ends::Both),
     ];
+}
 
+impl Ends {
     /// Whether the first end is known, whether the last is.
     pub fn known(self) -> [bool; 2] {
         [self != Ends::Last, self != Ends::First]
@@ -61,16 +63,8 @@ impl Objective for KnownDiffclf {
         "known-diffclf"
     }
 
-    fn settings(&self) -> Vec<(&'static str, String)> {
-        vec![("ends", word_of(&self.ends, &Ends::WORDS))]
-    }
-
-    fn set(&mut self, setting: &str, value: &str) -> Result<()> {
-        match setting {
-            "ends" => self.ends = word("ends", value, &Ends::WORDS)?,
-            _ => return Err(unknown_setting(self.name(), setting, &["ends"])),
-        }
-        Ok(())
+    fn settings(&mut self) -> Settings<'_> {
+        vec![("ends", &mut self.ends)]
     }
 
     fn validate(&self, spec: &ModelSpec) -> Result<()> {

@@ -15,6 +15,7 @@ mod known_diffclf;
 mod name;
 mod partner;
 mod scene;
+mod setting;
 mod target_score;
 mod tsm;
 mod velocity;
@@ -33,6 +34,7 @@ pub use known_diffclf::{Ends, KnownDiffclf};
 pub use name::{ObjectiveName, Term, parse_terms, validate_terms};
 pub use partner::{Partner, PartnerDraw};
 pub use scene::{EndSlots, PartnerSlots, Scene, Slots};
+pub use setting::{Setting, Settings, Words};
 pub use target_score::TargetScore;
 pub use tsm::Tsm;
 pub use velocity::VelocityRegression;
@@ -56,18 +58,12 @@ pub trait Objective {
         MAX_LEVELS
     }
 
-    /// Settings with their present values, as `name(setting=value)` writes them.
-    fn settings(&self) -> Vec<(&'static str, String)> {
+    /// Its settings, those of `name(setting=value)`.
+    fn settings(&mut self) -> Settings<'_> {
         Vec::new()
     }
 
-    /// Changes one setting.
-    fn set(&mut self, setting: &str, value: &str) -> Result<()> {
-        let _ = value;
-        Err(unknown_setting(self.name(), setting, &[]))
-    }
-
-    /// Refuses models for which the loss is not defined, and settings out of range.
+    /// Refuses models for which the loss is not defined, alone or with these settings.
     fn validate(&self, spec: &ModelSpec) -> Result<()> {
         let _ = spec;
         Ok(())
@@ -95,54 +91,6 @@ pub trait Objective {
 
 /// Most levels of one row.
 pub const MAX_LEVELS: usize = 64;
-
-/// A setting the objective does not have.
-fn unknown_setting(objective: &str, setting: &str, known: &[&str]) -> Error {
-    Error::Value {
-        name: "objective setting",
-        found: format!("{setting:?} of {objective}"),
-        expected: if known.is_empty() {
-            format!("none: write {objective} without parentheses")
-        } else {
-            format!("one of {}", known.join(", "))
-        },
-    }
-}
-
-/// A positive number.
-fn positive(setting: &'static str, value: &str) -> Result<f64> {
-    match value.parse() {
-        Ok(number) if number > 0.0 && f64::is_finite(number) => Ok(number),
-        _ => Err(Error::Value {
-            name: setting,
-            found: format!("{value:?}"),
-            expected: "a positive number".into(),
-        }),
-    }
-}
-
-/// One of a few words.
-fn word<T: Copy>(setting: &'static str, value: &str, words: &[(&str, T)]) -> Result<T> {
-    match words.iter().find(|(word, _)| *word == value) {
-        Some((_, meaning)) => Ok(*meaning),
-        None => Err(Error::Value {
-            name: setting,
-            found: format!("{value:?}"),
-            expected: format!(
-                "one of {}",
-                words.iter().map(|w| w.0).collect::<Vec<_>>().join(", ")
-            ),
-        }),
-    }
-}
-
-/// The word of a meaning.
-fn word_of<T: PartialEq>(meaning: &T, words: &[(&str, T)]) -> String {
-    words
-        .iter()
-        .find(|(_, m)| m == meaning)
-        .map_or(String::new(), |(word, _)| (*word).into())
-}
 
 /// Refuses interpolants.
 fn diffusions_only(name: &str, spec: &ModelSpec, reason: &str) -> Result<()> {

@@ -74,23 +74,47 @@ impl ObjectiveName {
         }
     }
 
-    fn set(&mut self, setting: &str, value: &str) -> Result<()> {
+    fn settings(&mut self) -> Settings<'_> {
         match self {
-            ObjectiveName::BinaryBregman(objective) => objective.set(setting, value),
-            ObjectiveName::Bregman(objective) => objective.set(setting, value),
-            ObjectiveName::KnownDiffclf(objective) => objective.set(setting, value),
-            ObjectiveName::Ctsm(objective) => objective.set(setting, value),
-            ObjectiveName::Tsm(objective) => objective.set(setting, value),
-            ObjectiveName::DreInfinity(objective) => objective.set(setting, value),
-            ObjectiveName::FokkerPlanck(objective) => objective.set(setting, value),
-            ObjectiveName::Bayes(objective) => objective.set(setting, value),
+            ObjectiveName::BinaryBregman(objective) => objective.settings(),
+            ObjectiveName::Bregman(objective) => objective.settings(),
+            ObjectiveName::KnownDiffclf(objective) => objective.settings(),
+            ObjectiveName::Ctsm(objective) => objective.settings(),
+            ObjectiveName::Tsm(objective) => objective.settings(),
+            ObjectiveName::DreInfinity(objective) => objective.settings(),
+            ObjectiveName::FokkerPlanck(objective) => objective.settings(),
+            ObjectiveName::Bayes(objective) => objective.settings(),
             ObjectiveName::Dsm
             | ObjectiveName::Diffclf
             | ObjectiveName::BinaryDiffclf
             | ObjectiveName::TargetScore
-            | ObjectiveName::Velocity => {
-                Err(unknown_setting(self.objective().name(), setting, &[]))
-            }
+            | ObjectiveName::Velocity => Vec::new(),
+        }
+    }
+
+    /// Settings with their present values, as text.
+    pub(super) fn values(mut self) -> Vec<(&'static str, String)> {
+        let settings = self.settings().into_iter();
+        settings
+            .map(|(name, setting)| (name, setting.text()))
+            .collect()
+    }
+
+    fn set(&mut self, setting: &str, value: &str) -> Result<()> {
+        let name = self.objective().name();
+        let settings = self.settings();
+        let known: Vec<&str> = settings.iter().map(|(known, _)| *known).collect();
+        let expected = match known.as_slice() {
+            [] => format!("none: write {name} without parentheses"),
+            _ => format!("one of {}", known.join(", ")),
+        };
+        match settings.into_iter().find(|(known, _)| *known == setting) {
+            Some((known, place)) => place.read(known, value),
+            None => Err(Error::Value {
+                name: "objective setting",
+                found: format!("{setting:?} of {name}"),
+                expected,
+            }),
         }
     }
 
@@ -105,9 +129,9 @@ impl std::fmt::Display for ObjectiveName {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let objective = self.objective();
         write!(f, "{}", objective.name())?;
-        let usual = Self::usual(objective.name()).map_or(Vec::new(), |o| o.objective().settings());
-        let changed: Vec<String> = objective
-            .settings()
+        let usual = Self::usual(objective.name()).map_or(Vec::new(), Self::values);
+        let changed: Vec<String> = self
+            .values()
             .into_iter()
             .filter(|setting| !usual.contains(setting))
             .map(|(setting, value)| format!("{setting}={value}"))
@@ -253,6 +277,12 @@ pub fn validate_terms(terms: &[Term], spec: &ModelSpec, levels: usize) -> Result
         if !(least..=most).contains(&levels) {
             let expected = format!("between {least} and {most} for {name}");
             return wrong("levels", levels.to_string(), expected);
+        }
+        // A value that text could not give is out of range.
+        let mut copy = term.objective;
+        for (setting, place) in copy.settings() {
+            let text = place.text();
+            place.read(setting, &text)?;
         }
         objective.validate(spec)?;
     }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use crate::energy::exact::ExactPath;
 use crate::energy::{Form, ModelSpec};
 use crate::network::{Isa, Pool, Real};
-use crate::objective::{ObjectiveName, Term, parse_terms, validate_terms};
+use crate::objective::{DreInfinity, ObjectiveName, Term, parse_terms, validate_terms};
 use crate::process::{Process, TimeSampler};
 use crate::rng::{Purpose, Stream};
 use crate::system::{Covariance, GaussianMixture};
@@ -345,6 +345,15 @@ fn settings_are_read_written_and_checked() {
         let message = validate_terms(&terms, spec, 2).unwrap_err().to_string();
         assert!(message.contains(wanted), "{text}: {message}");
     }
+    let backwards = Term {
+        objective: ObjectiveName::DreInfinity(DreInfinity {
+            delta: -0.01,
+            ..DreInfinity::USUAL
+        }),
+        weight: 1.0,
+    };
+    let message = validate_terms(&[backwards], &diffusion, 2).unwrap_err();
+    assert!(message.to_string().contains("a positive number"));
     assert!(
         ModelSpec {
             velocity: true,

@@ -1,8 +1,8 @@
 //! Time score matching: `tau^2 (time_score(t, y) - d/dt log p_t(y))^2`, for systems whose exact time score is known.
 
 use super::column::{ObjectiveColumn, TimeWeight};
-use super::ctsm::finite_weight;
-use super::{Objective, Scene, unknown_setting, word, word_of};
+use super::setting::Settings;
+use super::{Objective, Scene};
 use crate::Result;
 use crate::energy::ModelSpec;
 use crate::network::Node;
@@ -26,20 +26,12 @@ impl Objective for Tsm {
         "tsm"
     }
 
-    fn settings(&self) -> Vec<(&'static str, String)> {
-        vec![("weight", word_of(&self.weight, &TimeWeight::WORDS))]
-    }
-
-    fn set(&mut self, setting: &str, value: &str) -> Result<()> {
-        match setting {
-            "weight" => self.weight = word("weight", value, &TimeWeight::WORDS)?,
-            _ => return Err(unknown_setting(self.name(), setting, &["weight"])),
-        }
-        Ok(())
+    fn settings(&mut self) -> Settings<'_> {
+        vec![("weight", &mut self.weight)]
     }
 
     fn validate(&self, spec: &ModelSpec) -> Result<()> {
-        finite_weight(self.weight, spec)
+        self.weight.validate(spec)
     }
 
     fn needs_truth(&self, _spec: &ModelSpec) -> bool {

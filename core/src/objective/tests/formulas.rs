@@ -173,7 +173,7 @@ impl Row<'_> {
     /// The loss of one term, and the size of what cancels in it.
     pub(crate) fn loss(&self, term: &ObjectiveName) -> (f64, f64) {
         let objective = term.objective();
-        let settings = objective.settings();
+        let settings = term.values();
         let setting =
             |name: &str| -> &str { &settings.iter().find(|s| s.0 == name).expect("a setting").1 };
         let n = self.times.len();
