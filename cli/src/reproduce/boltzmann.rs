@@ -3,10 +3,10 @@
 
 use super::Bench;
 use super::catalogue::{Experiment, Picture};
-use super::cell::{Figure as Number, Record};
+use super::cell::{Figure as Number, Record, named};
 use super::stages::{Chosen, two_stages};
 use crate::annealing::{Levels, angular_times};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::exact::{Systems, exact_path};
 use crate::report::curve::{Curve, Series};
 use crate::report::page::Figure;
@@ -72,9 +72,7 @@ impl Experiment for Chosen<'_, Budget> {
     }
 
     fn run(&self, cell: &str, bench: &Bench) -> Result<Record> {
-        let Some(place) = self.places().find(|place| place.name() == cell) else {
-            return Err(Error::Failed(format!("{cell} is no cell of this table")));
-        };
+        let place = named(self.places().map(|place| (place.name(), place)), cell)?;
         let Place { dim, method, seed } = place;
         let [score, joint] = self.budget.steps;
         let mut settings = self.train.clone();

@@ -45,6 +45,15 @@ impl From<f64> for Figure {
     }
 }
 
+/// The place in a table that has a cell's name.
+pub fn named<P>(places: impl IntoIterator<Item = (String, P)>, cell: &str) -> Result<P> {
+    let mut places = places.into_iter();
+    match places.find(|(name, _)| name == cell) {
+        Some((_, place)) => Ok(place),
+        None => Err(Error::Failed(format!("{cell} is no cell of this table"))),
+    }
+}
+
 /// The cells of one experiment in its folder.
 pub struct Cells {
     folder: PathBuf,

@@ -2,7 +2,7 @@
 //! method and seed, and one for the truth.
 
 use super::catalogue::{Experiment, Picture};
-use super::cell::{Figure as Number, Record};
+use super::cell::{Figure as Number, Record, named};
 use super::stages::{Chosen, Methods, two_stages};
 use super::{Bench, Recipe};
 use crate::annealing::Levels;
@@ -82,22 +82,18 @@ impl Composition {
 }
 
 impl Comparison<'_> {
-    fn places(&self) -> impl Iterator<Item = (String, &str, u64)> {
+    fn places(&self) -> impl Iterator<Item = (String, (&str, u64))> {
         let Chosen {
             methods, budget, ..
         } = &self.models;
         methods.keys().flat_map(|method| {
             let seeds = budget.seeds.iter();
-            seeds.map(move |seed| (format!("{method}-s{seed}"), method.as_str(), *seed))
+            seeds.map(move |seed| (format!("{method}-s{seed}"), (method.as_str(), *seed)))
         })
     }
 
     fn sampled(&self, cell: &str, bench: &Bench) -> Result<Record> {
-        let Some((_, method, seed)) = self.places().find(|(name, ..)| name == cell) else {
-            return Err(Error::Failed(format!(
-                "{cell} is no cell of this composition"
-            )));
-        };
+        let (method, seed) = named(self.places(), cell)?;
         let c = self.composition;
         let mut models = Vec::new();
         for (name, system) in NAMES.into_iter().zip(&c.members) {
@@ -246,7 +242,7 @@ impl Experiment for Comparison<'_> {
     fn pictures(&self, records: &BTreeMap<String, Record>) -> Result<Vec<Picture>> {
         let first = |cell: &&String| {
             let mut places = self.places();
-            places.all(|(name, _, seed)| name != **cell || seed == self.models.budget.seeds[0])
+            places.all(|(name, (_, seed))| name != **cell || seed == self.models.budget.seeds[0])
         };
         let clouds: Vec<Cloud<'_>> = records
             .keys()

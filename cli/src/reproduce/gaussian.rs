@@ -3,9 +3,9 @@
 
 use super::Bench;
 use super::catalogue::{Experiment, Picture};
-use super::cell::Record;
+use super::cell::{Record, named};
 use super::stages::{Chosen, two_stages};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::exact::{Systems, exact_path};
 use crate::progress::Progress;
 use crate::report::curve::{Curve, Series};
@@ -239,9 +239,7 @@ impl Experiment for Chosen<'_, Budget> {
     }
 
     fn run(&self, cell: &str, bench: &Bench) -> Result<Record> {
-        let Some(place) = self.places().find(|place| place.name() == cell) else {
-            return Err(Error::Failed(format!("{cell} is no cell of this table")));
-        };
+        let place = named(self.places().map(|place| (place.name(), place)), cell)?;
         let model = self.model(&place, bench)?;
         self.evaluate(&model, bench)
     }
