@@ -4,7 +4,7 @@
 use super::Bench;
 use super::catalogue::{Experiment, Picture};
 use super::cell::{Figure as Number, Record, named};
-use super::stages::{Chosen, two_stages};
+use super::stages::{Chosen, Steps, two_stages};
 use crate::annealing::{Levels, angular_times};
 use crate::error::Result;
 use crate::exact::{Systems, exact_path};
@@ -32,6 +32,12 @@ pub struct Budget {
     g: f64,
     /// Resampling below this share.
     threshold: f64,
+}
+
+impl Steps for Budget {
+    fn steps(&mut self) -> &mut [u64; 2] {
+        &mut self.steps
+    }
 }
 
 /// The cell whose energies are exact: what the particles and their kernels can do at best.

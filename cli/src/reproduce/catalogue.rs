@@ -7,7 +7,7 @@ use super::composition::Composition;
 use super::limits::Limits;
 use super::properties::Properties;
 use super::stages::Methods;
-use super::{Bench, Recipe, boltzmann, gaussian};
+use super::{Bench, Manner, boltzmann, gaussian};
 use crate::error::{Error, Result};
 use crate::report::page::Figure;
 use serde::Deserialize;
@@ -176,13 +176,18 @@ pub struct Picture {
 
 impl Definition {
     /// The experiment at a budget.
-    pub fn experiment(&self, quick: bool, recipe: Recipe) -> Result<Box<dyn Experiment + '_>> {
+    pub fn experiment(&self, manner: Manner) -> Result<Box<dyn Experiment + '_>> {
+        let quick = manner.quick;
         match &self.experiment {
+            Kind::Gaussian(table) => Ok(Box::new(table.at(manner)?)),
+            Kind::Composition(composition) => Ok(Box::new(composition.at(manner)?)),
+            Kind::Boltzmann(generator) => Ok(Box::new(generator.at(manner)?)),
+            _ if manner.share != 1.0 => Err(Error::Usage(
+                "--share is for experiments that train models in two stages; leave it out here"
+                    .into(),
+            )),
             Kind::Blindness(blindness) => Ok(Box::new(blindness.at(quick))),
             Kind::Classifier(classifier) => Ok(Box::new(classifier.at(quick))),
-            Kind::Gaussian(table) => Ok(Box::new(table.at(quick, recipe)?)),
-            Kind::Composition(composition) => Ok(Box::new(composition.at(quick, recipe)?)),
-            Kind::Boltzmann(generator) => Ok(Box::new(generator.at(quick, recipe)?)),
             Kind::Properties(properties) => Ok(Box::new(properties.at(quick))),
             Kind::Limits(limits) => Ok(Box::new(limits)),
         }

@@ -3,8 +3,8 @@
 
 use super::catalogue::{Experiment, Picture};
 use super::cell::{Figure as Number, Record, named};
-use super::stages::{Chosen, Methods, two_stages};
-use super::{Bench, Recipe};
+use super::stages::{Chosen, Methods, Steps, two_stages};
+use super::{Bench, Manner};
 use crate::annealing::Levels;
 use crate::compose::Compound;
 use crate::error::{Error, Result};
@@ -55,6 +55,12 @@ struct Budget {
     threshold: f64,
 }
 
+impl Steps for Budget {
+    fn steps(&mut self) -> &mut [u64; 2] {
+        &mut self.steps
+    }
+}
+
 /// A composition at a budget.
 pub struct Comparison<'a> {
     composition: &'a Composition,
@@ -73,10 +79,10 @@ const SHOWN: usize = 2500;
 
 impl Composition {
     /// The comparison at a budget.
-    pub fn at(&self, quick: bool, recipe: Recipe) -> Result<Comparison<'_>> {
+    pub fn at(&self, manner: Manner) -> Result<Comparison<'_>> {
         Ok(Comparison {
             composition: self,
-            models: self.models.at(quick, recipe)?,
+            models: self.models.at(manner)?,
         })
     }
 }
@@ -115,7 +121,7 @@ impl Comparison<'_> {
             particles,
             threshold,
             ..
-        } = *self.models.budget;
+        } = self.models.budget;
         let smc = Smc {
             kernel: Kernel::by_name("mala")?,
             moves,
@@ -275,6 +281,7 @@ impl Experiment for Comparison<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Recipe;
     use super::super::catalogue::find;
     use super::*;
 
@@ -284,7 +291,13 @@ mod tests {
         for name in ["compose-or", "compose-and"] {
             let entry = find(name).unwrap();
             let definition = entry.definition().unwrap();
-            let experiment = definition.experiment(true, Recipe::Ours).unwrap();
+            let experiment = definition
+                .experiment(Manner {
+                    quick: true,
+                    recipe: Recipe::Ours,
+                    share: 1.0,
+                })
+                .unwrap();
             let bench = Bench {
                 folder: std::path::PathBuf::new(),
                 pool: std::sync::Arc::new(diffclf::network::Pool::new(1)),

@@ -4,7 +4,7 @@
 use super::Bench;
 use super::catalogue::{Experiment, Picture};
 use super::cell::{Record, named};
-use super::stages::{Chosen, two_stages};
+use super::stages::{Chosen, Steps, two_stages};
 use crate::error::Result;
 use crate::exact::{Systems, exact_path};
 use crate::progress::Progress;
@@ -46,6 +46,12 @@ pub struct Budget {
     generated: usize,
 }
 
+impl Steps for Budget {
+    fn steps(&mut self) -> &mut [u64; 2] {
+        &mut self.steps
+    }
+}
+
 /// Points of each time in the pictures of log-densities.
 const SCATTERED: usize = 300;
 
@@ -76,7 +82,7 @@ impl Chosen<'_, Budget> {
             levels,
             seeds,
             ..
-        } = self.budget;
+        } = &self.budget;
         dims.iter().flat_map(move |&dim| {
             levels.iter().flat_map(move |&levels| {
                 self.methods.keys().flat_map(move |method| {

@@ -36,6 +36,7 @@ Examples:
   diffclf reproduce --list
   diffclf reproduce mog40-dm --quick
   diffclf reproduce mog40-dm --cells d8-n4
+  diffclf reproduce boltzmann-si --cells d16 --share 0.1
   diffclf reproduce mog40-dm --recipe paper --cells d8-n4-diffclf -o reproduced/as-printed
 
 Results land in a folder: results.json, table.md, a page with pictures, and what was trained. A finished cell is not
@@ -60,10 +61,13 @@ pub struct Args {
     /// How models are trained: `ours`, or `paper` for the recipe as printed
     #[arg(long, value_name = "NAME", default_value = "ours")]
     recipe: Recipe,
+    /// Train with this share of the steps, such as 0.1: a reduced budget for cells that --quick leaves out
+    #[arg(long, value_name = "SHARE", default_value_t = 1.0)]
+    share: f64,
     /// Only cells whose name begins like one of these, such as d8-n4 or d8-n4-diffclf-s0
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     cells: Vec<String>,
-    /// Folder of the results [default: reproduced/NAME, with -quick and -paper where asked for]
+    /// Folder of the results [default: reproduced/NAME, with -quick, -paper and -SHARE where asked for]
     #[arg(short, long, value_name = "FOLDER")]
     output: Option<PathBuf>,
     /// No progress on the terminal
@@ -80,6 +84,17 @@ pub enum Recipe {
     Ours,
     /// Uniform levels, constant rate, no average.
     Paper,
+}
+
+/// How an experiment is computed.
+#[derive(Debug, Clone, Copy)]
+pub struct Manner {
+    /// The small budget.
+    pub quick: bool,
+    /// How models are trained.
+    pub recipe: Recipe,
+    /// Share of the training steps of the budget.
+    pub share: f64,
 }
 
 /// What a cell may use.
@@ -103,7 +118,18 @@ pub fn run(args: Args) -> Result<()> {
     };
     let entry = catalogue::find(name)?;
     let definition = entry.definition()?;
-    let experiment = definition.experiment(args.quick, args.recipe)?;
+    let manner = Manner {
+        quick: args.quick,
+        recipe: args.recipe,
+        share: args.share,
+    };
+    if !(manner.share > 0.0 && manner.share <= 1.0) {
+        return Err(Error::Usage(format!(
+            "--share {}: expected a number above 0, at most 1",
+            manner.share
+        )));
+    }
+    let experiment = definition.experiment(manner)?;
     let all = experiment.cells();
     let chosen: Vec<&String> = all
         .iter()
@@ -148,12 +174,7 @@ pub fn run(args: Args) -> Result<()> {
         let result = experiment.run(cell, &bench)?;
         cells.write(cell, result, begin.elapsed().as_secs_f64())?;
     }
-    let outcome = Outcome::new(
-        &definition,
-        entry.expected()?,
-        &cells.read(&all)?,
-        args.quick,
-    );
+    let outcome = Outcome::new(&definition, entry.expected()?, &cells.read(&all)?, manner);
     let pictures = experiment.pictures(&cells.read(&all)?)?;
     outcome.write(&bench.folder, &definition, &args_text(&args), &pictures)?;
     print(&outcome.text())?;
@@ -173,7 +194,11 @@ fn default_folder(args: &Args, name: &str) -> PathBuf {
         Recipe::Ours => "",
         Recipe::Paper => "-paper",
     };
-    PathBuf::from("reproduced").join(format!("{name}{quick}{paper}"))
+    let share = match args.share {
+        1.0 => String::new(),
+        share => format!("-{share}"),
+    };
+    PathBuf::from("reproduced").join(format!("{name}{quick}{paper}{share}"))
 }
 
 /// The command that gives these results.
@@ -184,6 +209,9 @@ fn args_text(args: &Args) -> String {
     }
     if args.recipe == Recipe::Paper {
         text += " --recipe paper";
+    }
+    if args.share != 1.0 {
+        text += &format!(" --share {}", args.share);
     }
     if !args.cells.is_empty() {
         text += &format!(" --cells {}", args.cells.join(","));
@@ -234,13 +262,35 @@ mod tests {
     }
 
     #[test]
+    fn a_share_of_the_steps_changes_nothing_else() {
+        let definition = catalogue::find("mog40-dm").unwrap().definition().unwrap();
+        let settings = |share| {
+            let manner = Manner {
+                quick: false,
+                recipe: Recipe::Ours,
+                share,
+            };
+            definition.experiment(manner).unwrap().settings().unwrap()
+        };
+        let (mut whole, tenth) = (settings(1.0), settings(0.1));
+        assert_eq!(whole[2]["steps"], serde_json::json!([15000, 15000]));
+        whole[2]["steps"] = serde_json::json!([1500, 1500]);
+        assert_eq!(whole, tenth);
+    }
+
+    #[test]
     fn every_experiment_can_be_read_and_has_cells_in_both_budgets() {
         for entry in CATALOGUE {
             let definition = entry.definition().unwrap();
             let expected = entry.expected().unwrap();
             for quick in [true, false] {
                 for recipe in [Recipe::Ours, Recipe::Paper] {
-                    let experiment = definition.experiment(quick, recipe).unwrap();
+                    let experiment = definition.experiment(Manner {
+                        quick,
+                        recipe,
+                        share: 1.0,
+                    });
+                    let experiment = experiment.unwrap();
                     let cells = experiment.cells();
                     assert!(!cells.is_empty(), "{}", entry.name);
                     experiment.settings().unwrap();

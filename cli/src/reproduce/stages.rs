@@ -1,6 +1,6 @@
 //! Methods compared at equal cost: they train in two stages, of which they share the first, score matching alone.
 
-use super::{Bench, Recipe};
+use super::{Bench, Manner, Recipe};
 use crate::error::{Error, Result};
 use crate::files::{read_bytes, read_model};
 use crate::settings::Settings;
@@ -33,19 +33,34 @@ pub struct Chosen<'a, B> {
     /// What all runs share.
     pub train: Settings,
     /// How much is computed.
-    pub budget: &'a B,
+    pub budget: B,
 }
 
-impl<B> Methods<B> {
+/// How much is computed, training included.
+pub trait Steps: Clone {
+    /// Steps of the score stage and of the second one.
+    fn steps(&mut self) -> &mut [u64; 2];
+}
+
+impl<B: Steps> Methods<B> {
     /// The comparison at a budget.
-    pub fn at(&self, quick: bool, recipe: Recipe) -> Result<Chosen<'_, B>> {
+    pub fn at(&self, manner: Manner) -> Result<Chosen<'_, B>> {
+        let mut budget = if manner.quick {
+            &self.quick
+        } else {
+            &self.full
+        }
+        .clone();
+        for steps in budget.steps() {
+            *steps = (*steps as f64 * manner.share).ceil() as u64;
+        }
         Ok(Chosen {
             methods: &self.methods,
-            train: match recipe {
+            train: match manner.recipe {
                 Recipe::Ours => self.train.clone(),
                 Recipe::Paper => self.train.clone().overridden_by(&self.paper)?,
             },
-            budget: if quick { &self.quick } else { &self.full },
+            budget,
         })
     }
 }
@@ -53,7 +68,7 @@ impl<B> Methods<B> {
 impl<B: Serialize> Chosen<'_, B> {
     /// Everything that decides the figures.
     pub fn record(&self) -> Result<serde_json::Value> {
-        serde_json::to_value((self.methods, &self.train, self.budget))
+        serde_json::to_value((self.methods, &self.train, &self.budget))
             .map_err(|error| Error::Failed(format!("the settings cannot be written: {error}")))
     }
 }

@@ -30,6 +30,12 @@ fn a_reproduction_goes_on_where_it_stopped() {
         &["other settings", "-o"],
     );
     place.refused("reproduce classifier --cells step-7", 2, &["step-30"]);
+    place.refused(
+        "reproduce classifier --share 0.5",
+        2,
+        &["--share", "two stages"],
+    );
+    place.refused("reproduce mog40-dm --share 2", 2, &["at most 1"]);
     place.refused("reproduce figure-9", 2, &["mog40-dm", "--list"]);
 }
 
