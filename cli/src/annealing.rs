@@ -167,13 +167,17 @@ impl Levels {
             None => self.done,
         };
         self.progress.set(position, || {
-            format!(
-                "time {:.4}, ESS {:.0} %, overlap {:.2}, acceptance {:.2}",
+            let mut text = format!(
+                "time {:.4}, ESS {:.0} %, overlap {:.2}",
                 level.time,
                 100.0 * level.ess,
                 level.conditional_ess,
-                level.acceptance
-            )
+            );
+            // Without moves there is none.
+            if level.acceptance.is_finite() {
+                text += &format!(", acceptance {:.2}", level.acceptance);
+            }
+            text
         });
     }
 
