@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::named::{Named, word};
 use diffclf::energy::{Form, ModelSpec, NetworkSpec};
-use diffclf::objective::{ObjectiveName, Term, parse_terms};
+use diffclf::objective::{ObjectiveName, Term, closeness, parse_terms};
 use diffclf::process::{Process, Spacing, TimeGrid, TimeSampler};
 use diffclf::train::{Adam, Decay, HeldOut, Rate, StageSettings, TrainSettings};
 use serde::{Deserialize, Serialize};
@@ -158,7 +158,8 @@ pub struct Settings {
     /// Spacing of the time grid: linear, power, or '{kind = "power", rho = 7.0}' [default: follows the process]
     #[arg(long, value_name = "SPACING", help_heading = "Model")]
     pub spacing: Option<Named<Spacing>>,
-    /// How times are drawn: multiscale, grid, grid-stratified, uniform, stratified, log-snr-normal [default: multiscale]
+    /// How times are drawn: multiscale, close, grid, grid-stratified, uniform, stratified, log-snr-normal [default: multiscale;
+    /// close for losses that contain density ratios]
     #[arg(long, value_name = "SAMPLER", help_heading = "Training")]
     pub times: Option<Named<TimeSampler>>,
 }
@@ -256,6 +257,10 @@ impl Settings {
             1
         };
         let levels = *self.levels.get_or_insert(default_levels);
+        let default_times = match closeness(&terms) {
+            Some(share) => TimeSampler::Close { share },
+            None => TimeSampler::Multiscale { snr_share: 0.5 },
+        };
         let steps = *self.steps.get_or_insert(2000);
         let score_steps = *self
             .score_steps
@@ -290,10 +295,7 @@ impl Settings {
         let settings = TrainSettings {
             seed: *self.seed.get_or_insert(0),
             batch: self.batch.unwrap_or(0),
-            times: self
-                .times
-                .get_or_insert(Named(TimeSampler::Multiscale { snr_share: 0.5 }))
-                .0,
+            times: self.times.get_or_insert(Named(default_times)).0,
             clip: positive(*self.clip.get_or_insert(1.0)),
             adam: Adam::default(),
             average: positive(*self.average.get_or_insert(0.999)),

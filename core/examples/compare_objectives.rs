@@ -16,8 +16,8 @@ use diffclf::energy::{LearnedEnergy, ModelSpec};
 use diffclf::metric::{Evaluation, EvaluationSettings};
 use diffclf::model::{Checkpoint, Content, DataRecord, Record};
 use diffclf::network::{Isa, Pool};
-use diffclf::objective::parse_terms;
-use diffclf::process::Process;
+use diffclf::objective::{closeness, parse_terms};
+use diffclf::process::{Process, TimeSampler};
 use diffclf::system::System;
 use diffclf::train::{
     Endpoints, InMemory, Shuffled, Standardisation, State, StepReport, TrainSettings, Trainer,
@@ -138,6 +138,9 @@ impl Comparison {
     fn compare(&self, sum: &str, state: &State) -> Outcome<serde_json::Value> {
         let mut settings = self.settings.clone();
         settings.stages[1].objectives = parse_terms(sum)?;
+        if let Some(share) = closeness(&settings.stages[1].objectives) {
+            settings.times = TimeSampler::Close { share };
+        }
         let trained = self.train(&settings, Some(state.clone()), settings.steps());
         let (_, params, seconds) = match trained {
             Ok(trained) => trained,

@@ -11,7 +11,8 @@
 //! | `log` | `-log r` | `m_s - 1 + exp(m_t)` |
 //! | `square` | `r^2 / 2` | `exp(2 m_s) / 2 - exp(-m_t)` |
 //!
-//! All but `js` are unbounded in the ratio. Where it overflows the loss is not finite and the step says so.
+//! All but `js` are unbounded in the ratio and need [close times](crate::process::TimeSampler::Close). Where the ratio overflows the
+//! loss is not finite and the step says so.
 
 use super::setting::{Settings, Words};
 use super::{Objective, Scene};
@@ -72,6 +73,16 @@ impl Objective for BinaryBregman {
 
     fn compares_levels(&self) -> bool {
         true
+    }
+
+    fn closeness(&self) -> Option<f64> {
+        match self.generator {
+            BinaryGenerator::JensenShannon => None,
+            BinaryGenerator::KullbackLeibler => Some(1.0),
+            BinaryGenerator::Log => Some(0.3),
+            // Not bounded below at a single point: large ratios are sought before they are punished.
+            BinaryGenerator::Square => Some(0.1),
+        }
     }
 
     fn loss(&self, scene: &mut Scene<'_>) -> Node {

@@ -10,7 +10,8 @@
 //! | `inverse` | `1 / r` | `1 / r_i^2 - 2 sum_j 1 / r_j` |
 //!
 //! The paper's last line for `js` loses the sum over `j`; what it prints is not least at the true probabilities. `inverse` is
-//! unbounded: where it overflows the loss is not finite and the step says so.
+//! unbounded and needs [close times](crate::process::TimeSampler::Close): where it overflows the loss is not finite and the step
+//! says so.
 
 use super::setting::{Settings, Words};
 use super::{Objective, Scene};
@@ -67,6 +68,11 @@ impl Objective for Bregman {
 
     fn compares_levels(&self) -> bool {
         true
+    }
+
+    fn closeness(&self) -> Option<f64> {
+        // Not bounded below at a single point: large ratios are sought before they are punished.
+        (self.generator == Generator::Inverse).then_some(0.1)
     }
 
     fn loss(&self, scene: &mut Scene<'_>) -> Node {

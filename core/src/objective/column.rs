@@ -44,16 +44,12 @@ impl TimeWeight {
     /// `tau(t)`.
     pub fn scale(self, spec: &ModelSpec, time: f64) -> f64 {
         let p = &spec.process;
-        let square = p.noise(time).powi(2);
-        let rate = p.noise_times_rate(time);
         match self {
             TimeWeight::Balanced => {
                 let centre: f64 = spec.mean.iter().map(|m| m * m).sum();
-                let v = spec.variance + centre / spec.dim as f64;
-                let motion = v * (p.x0_rate(time).powi(2) + p.x1_rate(time).powi(2));
-                square / (2.0 * rate * rate + square * motion).sqrt()
+                p.time_scale(time, spec.variance + centre / spec.dim as f64)
             }
-            TimeWeight::Noise => square / rate.abs(),
+            TimeWeight::Noise => p.noise(time).powi(2) / p.noise_times_rate(time).abs(),
             TimeWeight::One => 1.0,
         }
     }

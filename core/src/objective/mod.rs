@@ -31,7 +31,7 @@ pub use dre_infinity::DreInfinity;
 pub use dsm::Dsm;
 pub use fokker_planck::{FokkerPlanck, Laplacian};
 pub use known_diffclf::{Ends, KnownDiffclf};
-pub use name::{ObjectiveName, Term, parse_terms, validate_terms};
+pub use name::{ObjectiveName, Term, closeness, parse_terms, validate_terms};
 pub use partner::{Partner, PartnerDraw};
 pub use scene::{EndSlots, PartnerSlots, Scene, Slots};
 pub use setting::{Setting, Settings, Words};
@@ -78,6 +78,12 @@ pub trait Objective {
     /// Whether energies at other levels are compared, so that F(t) is learned from differences between levels.
     fn compares_levels(&self) -> bool {
         false
+    }
+
+    /// For a loss that contains density ratios themselves, so that the levels of a row must overlap: the share of
+    /// [close times](crate::process::TimeSampler::Close) at which it trains well.
+    fn closeness(&self) -> Option<f64> {
+        None
     }
 
     /// Whether the loss fixes the constant in F(t); without such a term F is pinned to zero at the reference level.

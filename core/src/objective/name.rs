@@ -239,6 +239,14 @@ pub fn parse_terms(text: &str) -> Result<Vec<Term>> {
     text.split('+').map(str::parse).collect()
 }
 
+/// The smallest [closeness](Objective::closeness) that a sum asks for, if any of its terms does.
+pub fn closeness(terms: &[Term]) -> Option<f64> {
+    terms
+        .iter()
+        .filter_map(|term| term.objective.objective().closeness())
+        .reduce(f64::min)
+}
+
 /// Checks a weighted sum for a model and rows of `levels` levels.
 pub fn validate_terms(terms: &[Term], spec: &ModelSpec, levels: usize) -> Result<()> {
     let wrong = |name, found: String, expected: String| {

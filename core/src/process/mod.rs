@@ -180,6 +180,15 @@ impl Process {
         self.schedule().noise_times_rate(time)
     }
 
+    /// `tau(t) = gamma / sqrt(2 gamma'^2 + v (alpha'^2 + beta'^2))`: one over the standard deviation of the conditional time score
+    /// of one coordinate whose second moment is v. Marginals so far apart in time overlap; d coordinates, within `tau / sqrt(d)`.
+    pub fn time_scale(&self, time: f64, second_moment: f64) -> f64 {
+        let square = self.noise(time).powi(2);
+        let rate = self.noise_times_rate(time);
+        let motion = second_moment * (self.x0_rate(time).powi(2) + self.x1_rate(time).powi(2));
+        square / (2.0 * rate * rate + square * motion).sqrt()
+    }
+
     /// S(t): alpha for diffusions, 1 for interpolants.
     pub fn scale(&self, time: f64) -> f64 {
         if self.is_interpolant() {

@@ -22,6 +22,15 @@ pub enum TimeSampler {
         #[serde(default = "default_snr_share")]
         snr_share: f64,
     },
+    /// The first time is uniform between the grid's ends, or, for half of the rows of a diffusion, uniform in the log-SNR; the
+    /// others are uniform within `share tau / sqrt(d + 4)` around it, tau the [time scale](Process::time_scale) of unit variance.
+    /// The log-ratios of a row's densities are then of order `share` at most, and the ratios have a variance (which in one
+    /// dimension ends where the two `gamma^2` differ by a factor of 2): what losses need that contain the ratios themselves.
+    Close {
+        /// Largest distance from the first time.
+        #[serde(default = "default_share")]
+        share: f64,
+    },
     /// Uniform between the grid's ends.
     Uniform {},
     /// Uniform in each of N equal parts of the time range, in order.
@@ -37,17 +46,25 @@ pub enum TimeSampler {
     },
 }
 
-/// The level nearest in time to one drawn uniformly in log-SNR.
-fn level_by_snr(process: &Process, grid: &TimeGrid, stream: &mut Stream) -> Option<u64> {
+/// A time drawn uniformly in log-SNR.
+fn time_by_snr(process: &Process, grid: &TimeGrid, stream: &mut Stream) -> Option<f64> {
     let (low, high) = (process.log_snr(grid.t_max()), process.log_snr(grid.t_min()));
     let log_snr = low + (high - low) * stream.uniform();
-    let time = process.time_of_noise_level((-0.5 * log_snr).exp())?;
-    let (level, weight) = grid.locate(time);
+    process.time_of_noise_level((-0.5 * log_snr).exp())
+}
+
+/// The level nearest in time to one drawn uniformly in log-SNR.
+fn level_by_snr(process: &Process, grid: &TimeGrid, stream: &mut Stream) -> Option<u64> {
+    let (level, weight) = grid.locate(time_by_snr(process, grid, stream)?);
     Some((level + usize::from(weight > 0.5)).min(grid.levels() - 1) as u64)
 }
 
 fn default_snr_share() -> f64 {
     0.5
+}
+
+fn default_share() -> f64 {
+    1.0
 }
 
 fn default_mean() -> f64 {
@@ -70,8 +87,8 @@ impl TimeSampler {
         )
     }
 
-    /// Checks the parameters, and that they suit a process and rows of `n` times.
-    pub fn validate(&self, process: &Process, grid: &TimeGrid, n: usize) -> Result<()> {
+    /// Checks the parameters, and that they suit a process and rows of `n` times and `dim` coordinates.
+    pub fn validate(&self, process: &Process, grid: &TimeGrid, dim: usize, n: usize) -> Result<()> {
         if let Self::LogSnrNormal { mean, std } = *self
             && !(mean.is_finite() && std > 0.0 && std.is_finite())
         {
@@ -90,10 +107,19 @@ impl TimeSampler {
                 expected: "between 0 and 1".into(),
             });
         }
+        if let Self::Close { share } = *self
+            && !(share > 0.0 && share <= 1.0)
+        {
+            return Err(Error::Value {
+                name: "share",
+                found: share.to_string(),
+                expected: "above 0 and at most 1".into(),
+            });
+        }
         // A trial draw finds everything else: too few levels, an interpolant, a normal that misses the grid.
         let mut stream = Stream::new(0, crate::rng::Purpose::Test, 0, 0);
         let mut times = vec![0.0; n];
-        self.fill_times(process, grid, &mut stream, &mut times)
+        self.fill_times(process, grid, dim, &mut stream, &mut times)
     }
 
     /// N distinct levels, one for each entry of `out`. Only for samplers [on the grid](Self::on_grid).
@@ -117,12 +143,13 @@ impl TimeSampler {
         Ok(())
     }
 
-    /// N distinct times, one for each entry of `out`; the times of the levels [`Self::fill_levels`] draws from the same stream
+    /// N distinct times for a row of `dim` coordinates, one for each entry of `out`; the times of the levels [`Self::fill_levels`] draws from the same stream
     /// for samplers on the grid.
     pub fn fill_times(
         &self,
         process: &Process,
         grid: &TimeGrid,
+        dim: usize,
         stream: &mut Stream,
         out: &mut [f64],
     ) -> Result<()> {
@@ -138,6 +165,18 @@ impl TimeSampler {
                     Self::Grid {} | Self::GridStratified {} | Self::Multiscale { .. } => {
                         let first = grid.times().partition_point(|&t| t < out[0]) as u32;
                         grid.times()[self.draw_level(process, grid, stream, i, n, first)? as usize]
+                    }
+                    Self::Close { share } if i > 0 => {
+                        let reach =
+                            share * process.time_scale(out[0], 1.0) / (dim as f64 + 4.0).sqrt();
+                        out[0] + reach * (2.0 * stream.uniform() - 1.0)
+                    }
+                    Self::Close { .. } => {
+                        let by_snr = !process.is_interpolant() && stream.uniform() < 0.5;
+                        by_snr
+                            .then(|| time_by_snr(process, grid, stream))
+                            .flatten()
+                            .unwrap_or_else(|| grid.t_min() + width * stream.uniform())
                     }
                     Self::Uniform {} => grid.t_min() + width * stream.uniform(),
                     Self::Stratified {} => {
@@ -252,7 +291,7 @@ mod tests {
     use super::*;
     use crate::rng::Purpose;
 
-    const KINDS: [TimeSampler; 6] = [
+    const KINDS: [TimeSampler; 7] = [
         TimeSampler::Grid {},
         TimeSampler::GridStratified {},
         TimeSampler::Multiscale { snr_share: 0.5 },
@@ -262,6 +301,7 @@ mod tests {
             mean: -1.2,
             std: 1.2,
         },
+        TimeSampler::Close { share: 1.0 },
     ];
 
     #[test]
@@ -275,6 +315,7 @@ mod tests {
                     .fill_times(
                         &process,
                         &grid,
+                        8,
                         &mut Stream::new(1, Purpose::Time, 0, row),
                         &mut times,
                     )
@@ -310,6 +351,44 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn close_times_are_within_the_share_of_the_time_scale() {
+        for name in ["vp", "ve", "edm", "linear", "trigonometric"] {
+            let process = Process::by_name(name).unwrap();
+            let grid = TimeGrid::default_for(&process);
+            let sampler = TimeSampler::Close { share: 1.0 };
+            let (mut rows, mut below, mut near) = (0, 0, 0);
+            for row in 0..2000 {
+                let mut times = [0.0; 3];
+                let mut stream = Stream::new(4, Purpose::Time, 0, row);
+                sampler
+                    .fill_times(&process, &grid, 8, &mut stream, &mut times)
+                    .unwrap();
+                let reach = process.time_scale(times[0], 1.0) / 12f64.sqrt();
+                assert!(times[1..].iter().all(|t| (t - times[0]).abs() <= reach));
+                // The ends of the grid cut off what lies beyond.
+                if times[0] - reach < grid.t_min() || times[0] + reach > grid.t_max() {
+                    continue;
+                }
+                rows += 1;
+                below += u32::from(times[1] < times[0]);
+                near += u32::from((times[1] - times[0]).abs() < 0.5 * reach);
+            }
+            assert!(rows > 1000, "{name}: {rows}");
+            for count in [below, near] {
+                let off = f64::from(count) - f64::from(rows) / 2.0;
+                assert!(
+                    off.abs() < 2.0 * f64::from(rows).sqrt(),
+                    "{name}: {count} of {rows}"
+                );
+            }
+        }
+        let process = Process::default();
+        let grid = TimeGrid::default_for(&process);
+        let refused = TimeSampler::Close { share: 0.0 }.validate(&process, &grid, 8, 2);
+        assert!(refused.unwrap_err().to_string().contains("above 0"));
     }
 
     #[test]
@@ -371,7 +450,7 @@ mod tests {
                 let mut time = [0.0];
                 let mut stream = Stream::new(5, Purpose::Time, 1, row as u64);
                 TimeSampler::LogSnrNormal { mean, std }
-                    .fill_times(&process, &grid, &mut stream, &mut time)
+                    .fill_times(&process, &grid, 8, &mut stream, &mut time)
                     .unwrap();
                 *log = process.noise_level(time[0]).ln();
             }
@@ -394,6 +473,7 @@ mod tests {
             .fill_times(
                 &process,
                 &grid,
+                8,
                 &mut Stream::new(6, Purpose::Time, 0, 0),
                 &mut times,
             )
@@ -406,25 +486,25 @@ mod tests {
         let vp = Process::default();
         let grid = TimeGrid::new(4, 0.2, 0.8, Spacing::Linear {}).unwrap();
         for sampler in KINDS {
-            assert!(sampler.validate(&vp, &grid, 4).is_ok(), "{sampler:?}");
+            assert!(sampler.validate(&vp, &grid, 8, 4).is_ok(), "{sampler:?}");
         }
-        assert!(TimeSampler::Grid {}.validate(&vp, &grid, 5).is_err());
+        assert!(TimeSampler::Grid {}.validate(&vp, &grid, 8, 5).is_err());
         let far = TimeSampler::LogSnrNormal {
             mean: 300.0,
             std: 0.1,
         };
-        assert!(far.validate(&vp, &grid, 1).is_err());
+        assert!(far.validate(&vp, &grid, 8, 1).is_err());
         assert!(
             TimeSampler::LogSnrNormal {
                 mean: 0.0,
                 std: -0.1
             }
-            .validate(&vp, &grid, 1)
+            .validate(&vp, &grid, 8, 1)
             .is_err()
         );
         assert!(
             KINDS[5]
-                .validate(&Process::by_name("linear").unwrap(), &grid, 1)
+                .validate(&Process::by_name("linear").unwrap(), &grid, 8, 1)
                 .is_err()
         );
     }

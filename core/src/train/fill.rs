@@ -109,7 +109,7 @@ pub(super) fn draw_times(
 ) {
     if plan
         .times
-        .fill_times(&spec.process, &spec.grid, stream, times)
+        .fill_times(&spec.process, &spec.grid, spec.dim, stream, times)
         .is_err()
     {
         unreachable!("the sampler was tried when the step was made");

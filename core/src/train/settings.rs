@@ -162,7 +162,7 @@ impl TrainSettings {
             }
             validate_terms(&stage.objectives, spec, stage.levels)?;
             self.times
-                .validate(&spec.process, &spec.grid, stage.levels)?;
+                .validate(&spec.process, &spec.grid, spec.dim, stage.levels)?;
         }
         Ok(())
     }

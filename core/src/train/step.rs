@@ -79,7 +79,7 @@ impl<T: Real> Step<T> {
         spec.validate()?;
         validate_terms(&plan.terms, spec, plan.levels)?;
         plan.times
-            .validate(&spec.process, &spec.grid, plan.levels)?;
+            .validate(&spec.process, &spec.grid, spec.dim, plan.levels)?;
         if plan.batch == 0 {
             return Err(Error::Value {
                 name: "batch",
