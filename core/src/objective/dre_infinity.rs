@@ -2,9 +2,10 @@
 //! `h = 1/2 + (delta/4) time_score(t, y)`, loss `L = -log(1 - h(y_t))/2 - log h(y_t')/2` (Choi et al. 2022).
 //!
 //! As delta shrinks, `8/delta^2 (L - log 2)` tends to time score matching minus a constant, so that is what is reported, times
-//! `tau^2`. The distance is a share of the local time scale ([`Partner::Ahead`]), so `h` stays near 1/2 at every time; a model
-//! whose `h` leaves (0, 1) has no finite loss and the step says so. Both points use one noise: the loss is a difference of
-//! nearly equal terms.
+//! `tau^2`. The distance is a share of the local time scale ([`Partner::Ahead`]), so `h` of a good model stays near 1/2 at every
+//! time. Blind energies, as a score stage leaves them, can have an `h` outside (0, 1), where the loss is not defined: below 1/4 the
+//! logarithms are continued by their tangents, which lead back. Both points use one noise: the loss is a difference of nearly
+//! equal terms.
 
 use super::column::{ObjectiveColumn, TimeWeight};
 use super::partner::Partner;
@@ -50,11 +51,19 @@ impl Objective for DreInfinity {
         let gap = scene.objective_column(ObjectiveColumn::PartnerGap(partner));
         let weight = scene.objective_column(ObjectiveColumn::PartnerWeight(partner, self.weight));
         let g = scene.graph();
-        // -log(1/2 + x/4) - log 2 = -log(1 + x/2).
+        // -log(1/2 + x/4) - log 2 = -log(1 + x/2) = -log u; the tangent begins at u = 1/2:
+        // log max(u, 1/2) - 2 (max(u, 1/2) - u), with |v| as sqrt(v^2 + 1e-20), exactly |v| away from 0; v = u - 1/2.
         let mut term = |score: Node, sign: f64| {
             let x = g.mul(score, gap);
-            let inside = g.affine(x, 0.5 * sign, 1.0);
-            g.unary(Function::Ln, inside)
+            let above = g.affine(x, 0.5 * sign, 0.5);
+            let square = g.mul(above, above);
+            let square = g.affine(square, 1.0, 1e-20);
+            let size = g.power(square, 0.5);
+            let twice = g.add(above, size);
+            let kept = g.affine(twice, 0.5, 0.5);
+            let logarithm = g.unary(Function::Ln, kept);
+            let lost = g.sub(size, above);
+            g.sub(logarithm, lost)
         };
         let (from_here, from_there) = (term(here, -1.0), term(there, 1.0));
         let sum = g.add(from_here, from_there);

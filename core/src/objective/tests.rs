@@ -177,6 +177,8 @@ pub(crate) fn more_sums(spec: &ModelSpec, number: usize) -> Vec<Sum> {
         ("dre-infinity(delta=0.03)", 2),
         ("target-score+0.5*diffclf", 2),
         ("known-diffclf(ends=both)+dsm", 2),
+        // So far apart that the classifier leaves (0, 1).
+        ("dre-infinity(delta=0.4,weight=one)", 2),
     ];
     if spec.process.is_interpolant() {
         terms.extend([

@@ -346,7 +346,8 @@ impl Row<'_> {
         }
         let there = self.point(t + gap, &self.noise[i]);
         let h = |y: &[f64]| 0.5 + 0.25 * gap * self.model.time_score(t, y);
-        let loss = -0.5 * (1.0 - h(&self.y(i))).ln() - 0.5 * h(&there).ln();
+        let log = |h: f64| h.max(0.25).ln() - 4.0 * (0.25 - h).max(0.0);
+        let loss = -0.5 * log(1.0 - h(&self.y(i))) - 0.5 * log(h(&there));
         8.0 / (gap * gap) * self.tau(weight, t).powi(2) * (loss - 2f64.ln())
     }
 
