@@ -227,7 +227,11 @@ fn every_objective_trains_by_name() {
     assert!(text.contains("bayes(gap=2,stop-gradient=yes)"), "{text}");
     let close =
         std::fs::read_to_string(place.path(&format!("d{}-mog2/config.toml", both.len() - 1)));
-    assert!(close.unwrap().contains("close"));
+    let close = close.unwrap();
+    assert!(
+        close.contains("close") && close.contains("share = 0.1"),
+        "{close}"
+    );
 }
 
 #[test]

@@ -143,8 +143,8 @@ impl TimeSampler {
         Ok(())
     }
 
-    /// N distinct times for a row of `dim` coordinates, one for each entry of `out`; the times of the levels [`Self::fill_levels`] draws from the same stream
-    /// for samplers on the grid.
+    /// N distinct times for a row of `dim` coordinates, one for each entry of `out`; the times of the levels
+    /// [`Self::fill_levels`] draws from the same stream for samplers on the grid.
     pub fn fill_times(
         &self,
         process: &Process,
