@@ -1,7 +1,7 @@
 //! What a command uses of the machine: threads and the kernels' instruction set.
 
 use crate::error::{Error, Result};
-use diffclf::network::{Isa, Pool};
+use diffclf::engine::{Isa, Pool};
 use std::sync::Arc;
 
 /// Flags that every computing command shares. Results do not depend on the number of threads.

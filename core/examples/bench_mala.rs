@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use diffclf::Result;
 use diffclf::energy::{Energy, LearnedEnergy, ModelSpec};
-use diffclf::network::{Isa, Pool};
+use diffclf::engine::{Isa, Pool};
 use diffclf::process::Process;
 use diffclf::rng::{Purpose, Stream};
 use diffclf::sample::mcmc::{Draws, Kernel, Scratch, State, Target};

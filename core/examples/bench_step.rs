@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use diffclf::Result;
 use diffclf::energy::{Form, LearnedEnergy, ModelSpec, NetworkSpec};
-use diffclf::network::{Isa, Pool};
+use diffclf::engine::{Isa, Pool};
 use diffclf::objective::parse_terms;
 use diffclf::process::{Process, TimeSampler};
 use diffclf::rng::{Purpose, Stream};
@@ -169,7 +169,7 @@ fn median(mut times: Vec<f64>) -> f64 {
 
 /// Peak of the machine's matrix product as we measure it: the step of a network so wide that nothing else counts.
 fn peak(pool: Arc<Pool>, isa: Isa) -> f64 {
-    diffclf::network::sgemm_peak(&pool, isa, 0.5)
+    diffclf::engine::sgemm_peak(&pool, isa, 0.5)
 }
 
 fn write(path: &Path, shape: &[usize], data: &[f32]) -> std::io::Result<()> {

@@ -13,9 +13,9 @@ use std::time::Instant;
 
 use diffclf::energy::exact::ExactPath;
 use diffclf::energy::{LearnedEnergy, ModelSpec};
+use diffclf::engine::{Isa, Pool};
 use diffclf::metric::{Evaluation, EvaluationSettings};
 use diffclf::model::{Checkpoint, Content, DataRecord, Record};
-use diffclf::network::{Isa, Pool};
 use diffclf::objective::{closeness, parse_terms};
 use diffclf::process::{Process, TimeSampler};
 use diffclf::system::System;

@@ -15,14 +15,15 @@
 //! 6. [`metric`]: how close a model is to the truth, where the truth is known ([`system`]);
 //! 7. [`free_energy`]: free-energy differences with error bars, from samples, works or learned energies.
 //!
-//! Underneath lies [`network`], a static graph of row-tile primitives that is closed under differentiation, and
+//! Underneath lie [`engine`], a static graph of row-tile primitives that is closed under differentiation, and
+//! [`network`], the architectures written in it;
 //! [`format`](mod@format) with [`model`] turn models into files. All randomness is counter-based ([`rng`]): results do not depend on
 //! the number of threads.
 //!
 //! ```
 //! use std::sync::Arc;
 //! use diffclf::energy::{Energy, ModelSpec, NetworkSpec};
-//! use diffclf::network::{Isa, Pool};
+//! use diffclf::engine::{Isa, Pool};
 //! use diffclf::process::Process;
 //! use diffclf::sample::{Prior, Sampler, Task, times_of};
 //! use diffclf::system::System;
@@ -65,6 +66,7 @@
 //! ```
 
 pub mod energy;
+pub mod engine;
 pub mod error;
 pub mod format;
 pub mod free_energy;

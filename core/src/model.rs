@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::energy::{LearnedEnergy, ModelSpec};
+use crate::engine::{Isa, Pool};
 use crate::format::model::{ModelFile, Tensor};
-use crate::network::{Isa, Pool};
 use crate::train::{Standardisation, State, TrainSettings};
 use crate::{Error, Result};
 

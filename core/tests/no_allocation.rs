@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use diffclf::energy::{Form, ModelSpec, NetworkSpec};
-use diffclf::network::{Isa, Pool};
+use diffclf::engine::{Isa, Pool};
 use diffclf::objective::parse_terms;
 use diffclf::process::{Process, TimeSampler};
 use diffclf::rng::Purpose;

@@ -300,8 +300,8 @@ mod tests {
                 .unwrap();
             let bench = Bench {
                 folder: std::path::PathBuf::new(),
-                pool: std::sync::Arc::new(diffclf::network::Pool::new(1)),
-                isa: diffclf::network::Isa::detect(),
+                pool: std::sync::Arc::new(diffclf::engine::Pool::new(1)),
+                isa: diffclf::engine::Isa::detect(),
                 kernel: None,
                 quiet: true,
             };

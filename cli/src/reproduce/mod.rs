@@ -25,7 +25,7 @@ use crate::report::page::Table;
 use crate::stop::Stop;
 use catalogue::{CATALOGUE, Definition};
 use cell::Cells;
-use diffclf::network::{Isa, Pool};
+use diffclf::engine::{Isa, Pool};
 use outcome::Outcome;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::progress::Progress;
 use diffclf::energy::exact::ExactPath;
 use diffclf::energy::{Energy, Form, ModelSpec, NetworkSpec};
-use diffclf::network::{Isa, Pool};
+use diffclf::engine::{Isa, Pool};
 use diffclf::objective::parse_terms;
 use diffclf::process::{Process, TimeSampler};
 use diffclf::rng::{Purpose, Stream};

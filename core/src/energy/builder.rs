@@ -3,7 +3,8 @@
 
 use super::column::Column;
 use super::spec::{Form, ModelSpec};
-use crate::network::{Function, Graph, Layout, Node, Rows, ScaledRows};
+use crate::engine::{Function, Graph, Node, Rows};
+use crate::network::{Layout, ScaledRows};
 
 /// How rows know their time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

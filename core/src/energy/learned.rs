@@ -6,7 +6,7 @@ use super::builder::{Builder, Points, TimeMode, Wiring};
 use super::schedule::Schedule;
 use super::spec::ModelSpec;
 use super::{Energy, Velocity};
-use crate::network::{Isa, Pool, Program, Real, Rows};
+use crate::engine::{Isa, Pool, Program, Real, Rows};
 use crate::{Error, Result};
 
 /// Times of one pass of [`Energy::log_density_grid`].

@@ -3,7 +3,7 @@
 use super::builder::{Group, Wiring};
 use super::column::{Column, Coordinate, features, frequency};
 use super::spec::ModelSpec;
-use crate::network::{Inputs, Program, Real};
+use crate::engine::{Inputs, Program, Real};
 
 /// Values of the columns of a wiring, tabulated at a list of times.
 #[derive(Debug, Clone)]

@@ -9,7 +9,7 @@ pub(crate) mod reference;
 use std::sync::Arc;
 
 use super::{Form, LearnedEnergy, ModelSpec, NetworkSpec};
-use crate::network::{Isa, Pool, Real};
+use crate::engine::{Isa, Pool, Real};
 use crate::process::{
     Edm, Linear, Process, Spacing, TimeGrid, Trigonometric, VarianceExploding, VariancePreserving,
 };

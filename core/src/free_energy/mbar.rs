@@ -14,9 +14,9 @@ pub use bootstrap::Bootstrapped;
 pub use target::{Perturbed, Surface, Target};
 
 use super::{Overlap, ReducedEnergies};
+use crate::engine::kernel::softmax::TILE;
+use crate::engine::{Isa, Pool};
 use crate::metric::Estimate;
-use crate::network::kernel::softmax::TILE;
-use crate::network::{Isa, Pool};
 use crate::{Error, Result};
 use covariance::{Covariance, difference_error};
 use pass::{Columns, Sums};

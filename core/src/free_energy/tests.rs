@@ -5,7 +5,7 @@ mod pymbar;
 mod refusals;
 
 use super::{Matrix, Mbar, MbarSettings};
-use crate::network::{Isa, Pool};
+use crate::engine::{Isa, Pool};
 use crate::system::HarmonicLadder;
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! `ScaledRows`: the network's input `x = (y - c(t)) / a(t)` kept as its factors, so that a linear map of `x` costs one
 //! product per point `y`, however many times `t` it is looked at.
 
-use super::graph::{Graph, Node, Rows};
+use crate::engine::{Graph, Node, Rows};
 
 /// Rows `x_r = scale_r (y_{pattern(r)} - shift_r mean)`.
 #[derive(Debug, Clone)]

@@ -1,7 +1,7 @@
 //! The layout: named matrices in one flat parameter vector; the names are those of the model file.
 
-use super::graph::{Graph, Node};
-use super::kernel::Real;
+use crate::engine::Real;
+use crate::engine::{Graph, Node};
 use crate::rng::{Purpose, Stream};
 
 /// How a matrix starts.

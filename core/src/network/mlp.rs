@@ -1,9 +1,9 @@
 //! The multilayer perceptron with sinusoidal time features: `h_0 = silu(x W_x + phi(t) W_t + b_0)`,
 //! `h_l = silu(h_{l-1} W_l + b_l)`, output `h W_o + b_o` with `W_o`, `b_o` starting at zero.
 
-use super::graph::{Function, Graph, Node};
 use super::input::ScaledRows;
 use super::layout::{Init, Layout};
+use crate::engine::{Function, Graph, Node};
 
 /// Shape and name of one perceptron.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,10 +1,10 @@
 //! An invariant network over particles: the sum over pairs of a perceptron of the squared distance. Unchanged by
 //! rotations, translations and exchange of particles.
 
-use super::graph::{Graph, Node, Rows};
 use super::input::ScaledRows;
 use super::layout::Layout;
 use super::mlp::Mlp;
+use crate::engine::{Graph, Node, Rows};
 
 /// Shape of the network.
 #[derive(Debug, Clone, PartialEq)]

@@ -15,7 +15,7 @@ use super::partner::Partner;
 use super::setting::Settings;
 use super::{Objective, Scene, diffusions_only};
 use crate::energy::ModelSpec;
-use crate::network::Node;
+use crate::engine::Node;
 use crate::{Error, Result};
 
 /// See the module's text.

@@ -16,7 +16,7 @@
 
 use super::setting::{Settings, Words};
 use super::{Objective, Scene};
-use crate::network::{Function, Node};
+use crate::engine::{Function, Node};
 
 /// The convex function of a binary Bregman divergence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 //! N = 2 to rounding.
 
 use super::{Objective, Scene};
-use crate::network::{Function, Node};
+use crate::engine::{Function, Node};
 
 /// See the module's text.
 pub struct BinaryDiffclf;

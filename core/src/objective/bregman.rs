@@ -15,7 +15,7 @@
 
 use super::setting::{Settings, Words};
 use super::{Objective, Scene};
-use crate::network::{Function, Node};
+use crate::engine::{Function, Node};
 
 /// The convex function of a multi-class Bregman divergence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 //! `-(1/N) sum_i log softmax_j(-U(t_j, y_i) + F(t_j))[i]`, the categorical cross-entropy of that classifier.
 
 use super::{Objective, Scene};
-use crate::network::Node;
+use crate::engine::Node;
 
 /// See the module's text.
 pub struct Diffclf;

@@ -13,7 +13,7 @@ use super::setting::Settings;
 use super::{Objective, Scene};
 use crate::Result;
 use crate::energy::ModelSpec;
-use crate::network::{Function, Node};
+use crate::engine::{Function, Node};
 
 /// See the module's text.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -6,7 +6,7 @@
 
 use super::{Objective, Scene};
 use crate::energy::Column;
-use crate::network::Node;
+use crate::engine::Node;
 
 /// See the module's text.
 pub struct Dsm;

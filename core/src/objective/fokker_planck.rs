@@ -10,7 +10,7 @@ use super::column::{ObjectiveColumn, TimeWeight};
 use super::setting::{Settings, Words};
 use super::{Objective, Scene, diffusions_only};
 use crate::energy::{Column, ModelSpec};
-use crate::network::Node;
+use crate::engine::Node;
 use crate::{Error, Result};
 
 /// How the Laplacian is computed.

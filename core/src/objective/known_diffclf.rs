@@ -12,7 +12,7 @@
 use super::setting::{Settings, Words};
 use super::{Objective, Scene};
 use crate::energy::ModelSpec;
-use crate::network::Node;
+use crate::engine::Node;
 use crate::{Error, Result};
 
 /// Which marginals are known.

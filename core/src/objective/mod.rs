@@ -40,7 +40,7 @@ pub use tsm::Tsm;
 pub use velocity::VelocityRegression;
 
 use crate::energy::ModelSpec;
-use crate::network::Node;
+use crate::engine::Node;
 use crate::{Error, Result};
 
 /// A loss.

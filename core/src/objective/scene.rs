@@ -6,7 +6,8 @@ use super::column::ObjectiveColumn;
 use super::known_diffclf::Ends;
 use super::partner::Partner;
 use crate::energy::{Builder, Column, EnergyNodes, ModelSpec, Points, TimeMode, Wiring};
-use crate::network::{Graph, Layout, Node, Rows};
+use crate::engine::{Graph, Node, Rows};
+use crate::network::Layout;
 
 /// Input slots that the training step fills besides the times.
 #[derive(Debug, Clone)]

@@ -9,7 +9,7 @@
 use super::column::ObjectiveColumn;
 use super::{Objective, Scene};
 use crate::energy::ModelSpec;
-use crate::network::Node;
+use crate::engine::Node;
 
 /// See the module's text.
 pub struct TargetScore;

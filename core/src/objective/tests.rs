@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use crate::energy::exact::ExactPath;
 use crate::energy::{Form, ModelSpec};
-use crate::network::{Isa, Pool, Real};
+use crate::engine::{Isa, Pool, Real};
 use crate::objective::{DreInfinity, ObjectiveName, Term, parse_terms, validate_terms};
 use crate::process::{Process, TimeSampler};
 use crate::rng::{Purpose, Stream};

@@ -5,7 +5,7 @@ use super::setting::Settings;
 use super::{Objective, Scene};
 use crate::Result;
 use crate::energy::ModelSpec;
-use crate::network::Node;
+use crate::engine::Node;
 
 /// See the module's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

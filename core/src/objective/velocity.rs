@@ -4,7 +4,7 @@
 use super::column::ObjectiveColumn;
 use super::{Objective, Scene};
 use crate::energy::ModelSpec;
-use crate::network::Node;
+use crate::engine::Node;
 use crate::{Error, Result};
 
 /// See the module's text.

@@ -1,6 +1,6 @@
 //! Adam (Kingma and Ba 2015) with global-norm clipping and an exponential moving average of the parameters.
 
-use crate::network::Real;
+use crate::engine::Real;
 
 /// Settings of the optimiser.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]

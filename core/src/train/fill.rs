@@ -2,7 +2,7 @@
 
 use super::step::{Endpoints, StepPlan};
 use crate::energy::{Energy, ModelSpec, Schedule, Wiring};
-use crate::network::{Inputs, Real};
+use crate::engine::{Inputs, Real};
 use crate::objective::{EndSlots, MAX_LEVELS, Partner, PartnerSlots, Slots};
 use crate::rng::{Purpose, Stream};
 use std::ops::Range;

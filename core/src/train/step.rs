@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::fill::{Filler, Tables, draw_levels, draw_seed, draw_times, fill_probes, time_stream};
 use super::source::Source;
 use crate::energy::{Energy, ModelSpec, Schedule, TimeMode, Wiring};
-use crate::network::{Isa, Node, Pool, Program, Real, Rows, Shape};
+use crate::engine::{Isa, Node, Pool, Program, Real, Rows, Shape};
 use crate::objective::{Partner, Scene, Slots, Term, validate_terms};
 use crate::process::TimeSampler;
 use crate::rng::Purpose;

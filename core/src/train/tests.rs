@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::energy::{Form, ModelSpec, NetworkSpec};
-use crate::network::{Isa, Pool};
+use crate::engine::{Isa, Pool};
 use crate::process::{Process, Spacing, TimeGrid, TimeSampler};
 
 /// A model that trains in microseconds; its statistics are not those of a standardised set.

@@ -7,7 +7,7 @@ use super::adam::{average, clip};
 use super::settings::TrainSettings;
 use super::step::{Endpoints, Losses, Step, StepPlan};
 use crate::energy::{Energy, ModelSpec};
-use crate::network::{Isa, Pool};
+use crate::engine::{Isa, Pool};
 use crate::objective::Term;
 use crate::rng::Purpose;
 use crate::{Error, Result};

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use super::reference::Reference;
 use super::*;
 use crate::energy::{Builder, Energy, Points, Schedule, TimeMode};
-use crate::network::{Program, Rows};
+use crate::engine::{Program, Rows};
 
 fn one(energy: &LearnedEnergy<f64>, time: f64, y: &[f64]) -> f64 {
     let mut out = [0.0];

@@ -1,9 +1,9 @@
 //! One pass over all samples: the heart of MBAR. Everything the solver and the error bars need comes out of it as sums.
 
+use crate::engine::kernel::gemm::{add_gram, packed_len};
+use crate::engine::kernel::softmax::{TILE, exp_row, softmax_columns};
+use crate::engine::{Isa, Pool};
 use crate::free_energy::ReducedEnergies;
-use crate::network::kernel::gemm::{add_gram, packed_len};
-use crate::network::kernel::softmax::{TILE, exp_row, softmax_columns};
-use crate::network::{Isa, Pool};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 

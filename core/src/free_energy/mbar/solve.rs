@@ -6,8 +6,8 @@
 
 use super::pass::{Pass, Sums};
 use super::{Mbar, MbarSettings};
+use crate::engine::{Isa, Pool};
 use crate::free_energy::ReducedEnergies;
-use crate::network::{Isa, Pool};
 use crate::system::matrix::inverse_and_log_det;
 use crate::{Error, Result};
 use std::sync::{Mutex, PoisonError};

@@ -2,9 +2,9 @@
 
 use super::Mbar;
 use super::covariance::difference_error;
+use crate::engine::kernel::softmax::TILE;
 use crate::free_energy::{Matrix, ReducedEnergies};
 use crate::metric::Estimate;
-use crate::network::kernel::softmax::TILE;
 use crate::{Error, Result};
 use serde::Serialize;
 use std::ops::Range;

@@ -7,7 +7,7 @@ use super::super::Integrator;
 use super::*;
 use crate::energy::exact::ExactPath;
 use crate::energy::{LearnedEnergy, NetworkSpec};
-use crate::network::{Isa, Pool};
+use crate::engine::{Isa, Pool};
 use crate::process::{Spacing, VarianceExploding};
 use crate::system::two_modes;
 

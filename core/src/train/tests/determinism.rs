@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::energy::tests as energies;
-use crate::network::Real;
+use crate::engine::Real;
 use crate::objective::tests::{Sum, clouds, endpoints, step};
 
 /// Score matching, classification among four levels, an interpolant, particles: batches of many tiles.

@@ -8,9 +8,9 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use super::graph::{Function, Graph, Node, Op, Rows};
-use super::kernel::pool::Pool;
 use super::kernel::{FlushDenormals, Isa, Real, elementwise, gemm, rows};
 use super::plan::{Instruction, Place, Plan};
+use super::pool::Pool;
 
 /// Chunks of a batch that sums something: enough to balance many threads, few enough that adding them up is cheap.
 const SUMMING_CHUNKS: usize = 8;

@@ -6,7 +6,6 @@
 
 pub(crate) mod elementwise;
 pub(crate) mod gemm;
-pub(crate) mod pool;
 mod real;
 pub(crate) mod rows;
 pub(crate) mod softmax;
@@ -100,26 +99,26 @@ macro_rules! kernels {
     ($( $(#[$meta:meta])* fn $name:ident<$t:ident>($($arg:ident: $ty:ty),* $(,)?) $body:block )*) => { $(
         $(#[$meta])*
         #[allow(clippy::too_many_arguments)]
-        pub(crate) unsafe fn $name<$t: $crate::network::kernel::Real>(isa: $crate::network::kernel::Isa, $($arg: $ty),*) {
+        pub(crate) unsafe fn $name<$t: $crate::engine::kernel::Real>(isa: $crate::engine::kernel::Isa, $($arg: $ty),*) {
             #[inline(always)]
             #[allow(clippy::too_many_arguments)]
-            unsafe fn body<$t: $crate::network::kernel::Real, const FMA: bool>($($arg: $ty),*) { unsafe { $body } }
+            unsafe fn body<$t: $crate::engine::kernel::Real, const FMA: bool>($($arg: $ty),*) { unsafe { $body } }
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx2,fma")]
             #[allow(clippy::too_many_arguments)]
-            unsafe fn avx2<$t: $crate::network::kernel::Real>($($arg: $ty),*) { unsafe { body::<$t, true>($($arg),*) } }
+            unsafe fn avx2<$t: $crate::engine::kernel::Real>($($arg: $ty),*) { unsafe { body::<$t, true>($($arg),*) } }
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
             #[allow(clippy::too_many_arguments)]
-            unsafe fn avx512<$t: $crate::network::kernel::Real>($($arg: $ty),*) { unsafe { body::<$t, true>($($arg),*) } }
+            unsafe fn avx512<$t: $crate::engine::kernel::Real>($($arg: $ty),*) { unsafe { body::<$t, true>($($arg),*) } }
             // SAFETY: an Isa other than Portable exists only where `Isa::available` found its features; the pointers
             // are the caller's promise.
             unsafe {
                 match isa {
                     #[cfg(target_arch = "x86_64")]
-                    $crate::network::kernel::Isa::Avx512 => avx512::<$t>($($arg),*),
+                    $crate::engine::kernel::Isa::Avx512 => avx512::<$t>($($arg),*),
                     #[cfg(target_arch = "x86_64")]
-                    $crate::network::kernel::Isa::Avx2 => avx2::<$t>($($arg),*),
+                    $crate::engine::kernel::Isa::Avx2 => avx2::<$t>($($arg),*),
                     _ => body::<$t, false>($($arg),*),
                 }
             }

@@ -1,6 +1,6 @@
 //! What the planner knows of each node: who needs it, in which stage it is computed, what it can be merged with.
 
-use crate::network::graph::{Function, Graph, Node, Op, Rows};
+use crate::engine::graph::{Function, Graph, Node, Op, Rows};
 
 /// What the planner knows of each node.
 pub(super) struct Facts {

@@ -301,7 +301,7 @@ pub(crate) fn add_gram(
 
 /// GFLOP/s of a large single-precision product on all threads of the pool, run for about `seconds`: what a step can
 /// be measured against.
-pub fn sgemm_peak(pool: &super::pool::Pool, isa: Isa, seconds: f64) -> f64 {
+pub fn sgemm_peak(pool: &crate::engine::Pool, isa: Isa, seconds: f64) -> f64 {
     const SIZE: usize = 192;
     let w: Vec<f32> = (0..SIZE * SIZE).map(|i| (i % 11) as f32 * 0.01).collect();
     let mut packed = vec![0f32; packed_len(isa, SIZE, SIZE)];
