@@ -4,6 +4,7 @@ mod bad_input;
 mod commands;
 mod diagnose;
 mod free_energy;
+mod golden;
 mod guide;
 mod interrupted;
 mod report;
