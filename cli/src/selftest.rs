@@ -10,6 +10,7 @@ use diffclf::engine::{Isa, Pool, Real};
 use diffclf::format::npy::{NpyView, write_npy};
 use diffclf::model::{Checkpoint, Content, Model, Record};
 use diffclf::objective::parse_terms;
+use diffclf::process::sampler::GridStratified;
 use diffclf::process::{Process, TimeSampler};
 use diffclf::rng::{Purpose, Stream};
 use diffclf::sample::{Prior, Sampler, Task, times_of};
@@ -162,7 +163,7 @@ fn step<T: Real>(
         terms: parse_terms("dsm+0.7*diffclf")?,
         levels: 3,
         batch,
-        times: TimeSampler::GridStratified {},
+        times: TimeSampler::GridStratified(GridStratified {}),
         seed: 3,
         purpose: Purpose::Noise,
     };

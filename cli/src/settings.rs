@@ -4,6 +4,7 @@ use crate::error::{Error, Result};
 use crate::named::{Named, word};
 use diffclf::energy::{Form, ModelSpec, NetworkSpec};
 use diffclf::objective::{ObjectiveName, Term, closeness, parse_terms};
+use diffclf::process::sampler::Close;
 use diffclf::process::{Process, Spacing, TimeGrid, TimeSampler};
 use diffclf::train::{Adam, Decay, HeldOut, Rate, StageSettings, TrainSettings};
 use serde::{Deserialize, Serialize};
@@ -258,8 +259,8 @@ impl Settings {
         };
         let levels = *self.levels.get_or_insert(default_levels);
         let default_times = match closeness(&terms) {
-            Some(share) => TimeSampler::Close { share },
-            None => TimeSampler::Multiscale { snr_share: 0.5 },
+            Some(share) => TimeSampler::Close(Close { share }),
+            None => TimeSampler::default(),
         };
         let steps = *self.steps.get_or_insert(2000);
         let score_steps = *self

@@ -9,6 +9,7 @@ use diffclf::Result;
 use diffclf::energy::{Form, LearnedEnergy, ModelSpec, NetworkSpec};
 use diffclf::engine::{Isa, Pool};
 use diffclf::objective::parse_terms;
+use diffclf::process::sampler::GridStratified;
 use diffclf::process::{Process, TimeSampler};
 use diffclf::rng::{Purpose, Stream};
 use diffclf::system::System;
@@ -75,7 +76,7 @@ impl Case {
             terms: parse_terms(self.terms)?,
             levels: self.levels,
             batch: self.batch,
-            times: TimeSampler::GridStratified {},
+            times: TimeSampler::GridStratified(GridStratified {}),
             seed: 1,
             purpose: Purpose::Noise,
         };

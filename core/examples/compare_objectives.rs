@@ -17,6 +17,7 @@ use diffclf::engine::{Isa, Pool};
 use diffclf::metric::{Evaluation, EvaluationSettings};
 use diffclf::model::{Checkpoint, Content, DataRecord, Record};
 use diffclf::objective::{closeness, parse_terms};
+use diffclf::process::sampler::Close;
 use diffclf::process::{Process, TimeSampler};
 use diffclf::system::System;
 use diffclf::train::{
@@ -139,7 +140,7 @@ impl Comparison {
         let mut settings = self.settings.clone();
         settings.stages[1].objectives = parse_terms(sum)?;
         if let Some(share) = closeness(&settings.stages[1].objectives) {
-            settings.times = TimeSampler::Close { share };
+            settings.times = TimeSampler::Close(Close { share });
         }
         let trained = self.train(&settings, Some(state.clone()), settings.steps());
         let (_, params, seconds) = match trained {

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use diffclf::energy::{Form, ModelSpec, NetworkSpec};
 use diffclf::engine::{Isa, Pool};
 use diffclf::objective::parse_terms;
+use diffclf::process::sampler::{GridStratified, LogSnrNormal, Uniform};
 use diffclf::process::{Process, TimeSampler};
 use diffclf::rng::Purpose;
 use diffclf::system::System;
@@ -116,15 +117,15 @@ fn steps_do_not_allocate() {
 
         // The parts by themselves, and times between the grid's levels.
         for (terms, levels, times) in [
-            ("dsm", 1, TimeSampler::GridStratified {}),
-            ("dsm+diffclf", 3, TimeSampler::Uniform {}),
+            ("dsm", 1, TimeSampler::GridStratified(GridStratified {})),
+            ("dsm+diffclf", 3, TimeSampler::Uniform(Uniform {})),
             (
                 "dsm+binary-diffclf",
                 2,
-                TimeSampler::LogSnrNormal {
+                TimeSampler::LogSnrNormal(LogSnrNormal {
                     mean: -1.0,
                     std: 1.0,
-                },
+                }),
             ),
         ] {
             let spec = model("vp", Form::ResidualSquaredNorm, 5);

@@ -12,6 +12,7 @@ use crate::report::page::Figure;
 use diffclf::energy::exact::ExactPath;
 use diffclf::energy::{Energy, LearnedEnergy, ModelSpec, NetworkSpec};
 use diffclf::metric::{Evaluation, EvaluationSettings};
+use diffclf::process::sampler::Grid;
 use diffclf::process::{Process, Spacing, TimeGrid, TimeSampler};
 use diffclf::system::{Covariance, GaussianMixture};
 use diffclf::train::{
@@ -99,7 +100,7 @@ impl Looks<'_> {
         let (source, _) = Shuffled::split(&table, &identity, self.classifier.batch, 1, 0);
         // At least one step is needed to build a trainer; at 0 it is not taken.
         let mut settings = TrainSettings::two_stages(self.classifier.batch, 0, steps.max(1), 3);
-        settings.times = TimeSampler::Grid {};
+        settings.times = TimeSampler::Grid(Grid {});
         settings.average = None;
         for stage in &mut settings.stages {
             (stage.rate.peak, stage.rate.decay) = (self.classifier.rate, Decay::Constant);

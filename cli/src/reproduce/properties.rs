@@ -127,7 +127,7 @@ impl Runner {
             terms: parse_terms(terms)?,
             levels,
             batch: evaluations / levels,
-            times: TimeSampler::Multiscale { snr_share: 0.5 },
+            times: TimeSampler::default(),
             seed: 1,
             purpose: Purpose::Noise,
         };

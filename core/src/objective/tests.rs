@@ -14,6 +14,7 @@ use crate::energy::exact::ExactPath;
 use crate::energy::{Form, ModelSpec};
 use crate::engine::{Isa, Pool, Real};
 use crate::objective::{DreInfinity, ObjectiveName, Term, parse_terms, validate_terms};
+use crate::process::sampler::{Grid, GridStratified, LogSnrNormal, Stratified, Uniform};
 use crate::process::{Process, TimeSampler};
 use crate::rng::{Purpose, Stream};
 use crate::system::{Covariance, GaussianMixture};
@@ -127,16 +128,16 @@ pub(crate) fn run(
 /// Each objective alone and the sums that share evaluations, on a grid and between its levels.
 pub(crate) fn sums(spec: &ModelSpec) -> Vec<Sum> {
     let mut samplers = vec![
-        TimeSampler::Grid {},
-        TimeSampler::GridStratified {},
-        TimeSampler::Uniform {},
-        TimeSampler::Stratified {},
+        TimeSampler::Grid(Grid {}),
+        TimeSampler::GridStratified(GridStratified {}),
+        TimeSampler::Uniform(Uniform {}),
+        TimeSampler::Stratified(Stratified {}),
     ];
     if !spec.process.is_interpolant() {
-        samplers.push(TimeSampler::LogSnrNormal {
+        samplers.push(TimeSampler::LogSnrNormal(LogSnrNormal {
             mean: -0.5,
             std: 1.0,
-        });
+        }));
     }
     let terms = [
         ("dsm", 1),
@@ -206,9 +207,9 @@ pub(crate) fn more_sums(spec: &ModelSpec, number: usize) -> Vec<Sum> {
                 terms,
                 levels,
                 times: if on_grid {
-                    TimeSampler::Grid {}
+                    TimeSampler::Grid(Grid {})
                 } else {
-                    TimeSampler::Uniform {}
+                    TimeSampler::Uniform(Uniform {})
                 },
             });
         }
@@ -379,7 +380,7 @@ fn a_step_without_the_truth_it_needs_is_refused() {
         let sum = Sum {
             terms,
             levels: 2,
-            times: TimeSampler::Grid {},
+            times: TimeSampler::Grid(Grid {}),
         };
         let mut step = step::<f64>(&spec, sum, 3, false, 1, Isa::detect()).with_truth(None);
         let rows = clouds(&spec);

@@ -9,7 +9,7 @@
 mod edm;
 mod grid;
 mod linear;
-mod sampler;
+pub mod sampler;
 mod trigonometric;
 mod variance_exploding;
 mod variance_preserving;

@@ -84,7 +84,7 @@ impl TrainSettings {
         TrainSettings {
             seed: 0,
             batch,
-            times: TimeSampler::Multiscale { snr_share: 0.5 },
+            times: TimeSampler::default(),
             clip: Some(1.0),
             adam: Adam::default(),
             average: Some(0.999),

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use super::*;
 use crate::energy::{Form, ModelSpec, NetworkSpec};
 use crate::engine::{Isa, Pool};
+use crate::process::sampler::GridStratified;
 use crate::process::{Process, Spacing, TimeGrid, TimeSampler};
 
 /// A model that trains in microseconds; its statistics are not those of a standardised set.
@@ -32,7 +33,7 @@ fn small(process: &str, form: Form) -> ModelSpec {
 fn settings(steps: [u64; 2]) -> TrainSettings {
     TrainSettings {
         seed: 5,
-        times: TimeSampler::GridStratified {},
+        times: TimeSampler::GridStratified(GridStratified {}),
         average: Some(0.9),
         ..TrainSettings::two_stages(16, steps[0], steps[1], 2)
     }

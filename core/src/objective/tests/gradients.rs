@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::energy::tests::{name, params, sheet};
+use crate::process::sampler::Grid;
 
 /// Loss after a move of the parameters, without the gradient's graph.
 struct Loss<'a> {
@@ -108,7 +109,7 @@ fn a_stopped_gradient_leaves_the_backward_kernel_alone() {
     let sum = |terms| Sum {
         terms,
         levels: 2,
-        times: TimeSampler::Grid {},
+        times: TimeSampler::Grid(Grid {}),
     };
     let stopped = sum("bayes(gap=2,stop-gradient=yes)");
     let (here, gradient) = run(&model, stopped, BATCH, &params, 3);

@@ -4,12 +4,13 @@
 use super::*;
 use crate::energy::tests::{diffusions, interpolants, name, params, sheet, spec};
 use crate::energy::{Form, NetworkSpec};
+use crate::process::sampler::{Grid, Uniform};
 
 #[test]
 fn binary_diffclf_is_diffclf_of_two_levels() {
     for spec in sheet() {
         let params: Vec<f64> = params(&spec, 2);
-        for times in [TimeSampler::Grid {}, TimeSampler::Uniform {}] {
+        for times in [TimeSampler::Grid(Grid {}), TimeSampler::Uniform(Uniform {})] {
             let both = ["binary-diffclf", "diffclf"].map(|terms| {
                 let sum = Sum {
                     terms,
@@ -79,7 +80,7 @@ fn a_common_factor_is_invisible_to_diffclf_and_visible_to_dsm() {
             ("binary-diffclf", 2, false),
             ("dsm", 4, true),
         ] {
-            for times in [TimeSampler::Grid {}, TimeSampler::Uniform {}] {
+            for times in [TimeSampler::Grid(Grid {}), TimeSampler::Uniform(Uniform {})] {
                 let sum = Sum {
                     terms,
                     levels,

@@ -4,6 +4,7 @@ use super::*;
 use crate::energy::exact::ExactPath;
 use crate::energy::tests::{diffusions, spec};
 use crate::energy::{Energy, Form};
+use crate::process::sampler::{Grid, Uniform};
 use crate::process::{Linear, Process};
 use crate::system::{Covariance, GaussianMixture};
 
@@ -27,7 +28,10 @@ fn diffclf_of_exact_marginals_is_the_bayes_risk() {
         )
         .unwrap();
         let path = ExactPath::new(spec.process, data, None).unwrap();
-        for (levels, times) in [(2, TimeSampler::Grid {}), (4, TimeSampler::Uniform {})] {
+        for (levels, times) in [
+            (2, TimeSampler::Grid(Grid {})),
+            (4, TimeSampler::Uniform(Uniform {})),
+        ] {
             let sum = Sum {
                 terms: "diffclf",
                 levels,
@@ -73,17 +77,17 @@ fn true_marginals_are_stationary_points_of_every_loss() {
             Sum {
                 terms: "dsm",
                 levels: 2,
-                times: TimeSampler::Grid {},
+                times: TimeSampler::Grid(Grid {}),
             },
             Sum {
                 terms: "diffclf",
                 levels: 3,
-                times: TimeSampler::Grid {},
+                times: TimeSampler::Grid(Grid {}),
             },
             Sum {
                 terms: "binary-diffclf",
                 levels: 2,
-                times: TimeSampler::Uniform {},
+                times: TimeSampler::Uniform(Uniform {}),
             },
         ] {
             let mut step = step::<f64>(&spec, sum, 400, true, 1, Isa::detect());
@@ -140,7 +144,7 @@ fn indistinguishable_levels_cost_log_n() {
         let sum = Sum {
             terms: "diffclf",
             levels,
-            times: TimeSampler::Grid {},
+            times: TimeSampler::Grid(Grid {}),
         };
         let (losses, _) = run(&spec, sum, 30, &params, 0);
         assert!((losses.total - (levels as f64).ln()).abs() < 1e-13);

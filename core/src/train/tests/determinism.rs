@@ -4,6 +4,7 @@ use super::*;
 use crate::energy::tests as energies;
 use crate::engine::Real;
 use crate::objective::tests::{Sum, clouds, endpoints, step};
+use crate::process::sampler::{Grid, GridStratified, Uniform};
 
 /// Score matching, classification among four levels, an interpolant, particles: batches of many tiles.
 fn cases() -> Vec<(ModelSpec, Sum, usize)> {
@@ -24,27 +25,35 @@ fn cases() -> Vec<(ModelSpec, Sum, usize)> {
     vec![
         (
             model("vp", Form::InnerProduct, 64),
-            sum("dsm", 1, TimeSampler::Grid {}),
+            sum("dsm", 1, TimeSampler::Grid(Grid {})),
             1000,
         ),
         (
             model("vp", Form::InnerProduct, 64),
-            sum("dsm+diffclf", 4, TimeSampler::GridStratified {}),
+            sum(
+                "dsm+diffclf",
+                4,
+                TimeSampler::GridStratified(GridStratified {}),
+            ),
             300,
         ),
         (
             model("ve", Form::ResidualSquaredNorm, 40),
-            sum("dsm+diffclf", 3, TimeSampler::Uniform {}),
+            sum("dsm+diffclf", 3, TimeSampler::Uniform(Uniform {})),
             200,
         ),
         (
             model("linear", Form::InnerProductPlusScalar, 48),
-            sum("dsm+diffclf", 2, TimeSampler::GridStratified {}),
+            sum(
+                "dsm+diffclf",
+                2,
+                TimeSampler::GridStratified(GridStratified {}),
+            ),
             300,
         ),
         (
             energies::spec(energies::diffusions()[0], None, false),
-            sum("dsm+diffclf", 2, TimeSampler::Grid {}),
+            sum("dsm+diffclf", 2, TimeSampler::Grid(Grid {})),
             150,
         ),
     ]

@@ -5,6 +5,7 @@ use super::*;
 use crate::error::Error;
 use crate::objective::parse_terms;
 use crate::objective::tests::{Cloud, clouds};
+use crate::process::sampler::LogSnrNormal;
 
 fn patient(every: u64, patience: u64, steps: [u64; 2], peak: f64) -> TrainSettings {
     let mut settings = TrainSettings {
@@ -247,10 +248,10 @@ fn settings_that_make_no_sense_are_refused() {
     refused(&held_out(0.5, 0), "held_out.every is 0");
     let interpolant = small("linear", Form::InnerProduct);
     let normal = TrainSettings {
-        times: TimeSampler::LogSnrNormal {
+        times: TimeSampler::LogSnrNormal(LogSnrNormal {
             mean: 0.0,
             std: 1.0,
-        },
+        }),
         ..good.clone()
     };
     let message = normal.validate(&interpolant).unwrap_err().to_string();

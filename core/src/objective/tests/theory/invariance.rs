@@ -1,6 +1,7 @@
 //! What a loss cannot see: a constant, and for DiffCLF and the losses of time derivatives a factor c(y) common to all times.
 
 use super::*;
+use crate::process::sampler::Grid;
 
 fn mean_loss(path: &ExactPath, objective: &ObjectiveName, change: Change<'_>) -> f64 {
     let spec = spec_of(path);
@@ -56,7 +57,7 @@ fn two_generators_are_diffclf() {
     let spec = crate::energy::tests::spec(vp(), Some(Form::InnerProduct), false);
     let params: Vec<f64> = crate::energy::tests::params(&spec, 2);
     let of = |terms, levels| {
-        let times = TimeSampler::Grid {};
+        let times = TimeSampler::Grid(Grid {});
         let sum = Sum {
             terms,
             levels,
