@@ -57,7 +57,10 @@ pub trait Energy: Send + Sync {
     /// d/dt (-U(t, y) + F(t)).
     fn time_score(&self, times: &[f64], points: &[f64], out: &mut [f64]);
 
-    /// dU/dt at a fixed point: the integrand of thermodynamic integration. By default from the time score and F'(t).
+    /// dU/dt at a fixed point: the integrand of thermodynamic integration.
+    ///
+    /// By default from the time score and a central difference of F, which is right where F has a slope and wrong where it bends (at
+    /// the levels of a table); energies that wrap others pass the question on instead.
     fn energy_rate(&self, times: &[f64], points: &[f64], out: &mut [f64]) {
         /// Step of the central difference of F.
         const STEP: f64 = 1e-5;

@@ -53,6 +53,22 @@ impl<E: ?Sized> Rescaled<'_, E> {
     }
 }
 
+impl<E: Energy + ?Sized> Rescaled<'_, E> {
+    /// Adds `sign c' shift . score_model / scale` at points in the model's coordinates.
+    fn add_shift_rate(&self, times: &[f64], moved: &[f64], sign: f64, out: &mut [f64]) {
+        let Standardisation { shift, scale } = &self.standardisation;
+        let mut score = vec![0.0; moved.len()];
+        self.inner.score(times, moved, &mut score);
+        let rows = out.iter_mut().zip(score.chunks_exact(shift.len()));
+        for (row, (out, score)) in rows.enumerate() {
+            let time = times[if times.len() == 1 { 0 } else { row }];
+            let rate = self.process.x0_rate(time) + self.process.x1_rate(time);
+            let along: f64 = score.iter().zip(shift).map(|(a, b)| a * b).sum();
+            *out += sign * rate * along / scale;
+        }
+    }
+}
+
 impl<E: Energy + ?Sized> Energy for Rescaled<'_, E> {
     fn dim(&self) -> usize {
         self.inner.dim()
@@ -90,25 +106,16 @@ impl<E: Energy + ?Sized> Energy for Rescaled<'_, E> {
 
     /// The model's own, and what the moving shift adds: `-c' shift . score_model / scale`.
     fn time_score(&self, times: &[f64], points: &[f64], out: &mut [f64]) {
-        let Standardisation { shift, scale } = &self.standardisation;
         let moved = self.inward(times, points);
         self.inner.time_score(times, &moved, out);
-        let mut score = vec![0.0; moved.len()];
-        self.inner.score(times, &moved, &mut score);
-        for (row, (out, score)) in out
-            .iter_mut()
-            .zip(score.chunks_exact(shift.len()))
-            .enumerate()
-        {
-            let time = if times.len() == 1 {
-                times[0]
-            } else {
-                times[row]
-            };
-            let rate = self.process.x0_rate(time) + self.process.x1_rate(time);
-            let along: f64 = score.iter().zip(shift).map(|(a, b)| a * b).sum();
-            *out -= rate * along / scale;
-        }
+        self.add_shift_rate(times, &moved, -1.0, out);
+    }
+
+    /// The model's own, and what the moving shift adds: `c' shift . score_model / scale`.
+    fn energy_rate(&self, times: &[f64], points: &[f64], out: &mut [f64]) {
+        let moved = self.inward(times, points);
+        self.inner.energy_rate(times, &moved, out);
+        self.add_shift_rate(times, &moved, 1.0, out);
     }
 
     fn curvature(&self, times: &[f64], points: &[f64], directions: &[f64], out: &mut [f64]) {
