@@ -240,7 +240,15 @@ fn interpolant(args: &Args, content: &Content, learned: &LearnedEnergy, smc: &Sm
             .as_ref()
             .map_or(learned as &dyn Energy, |ending| ending),
         times: &times,
-        start: Start::Points(&points),
+        // Exact draws are weighted by the model's first level against their own density; of other rows none is known.
+        start: match exact {
+            Some(density) if !bridge.has_rows() => Start::Draws {
+                points: &points,
+                density,
+                time: times[0],
+            },
+            _ => Start::Points(&points),
+        },
         transport: Some(&kernels),
     };
     let mut levels = Levels::new("anneal", &times, false, args.out.quiet);

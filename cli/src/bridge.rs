@@ -202,6 +202,11 @@ impl<'a> Bridge<'a> {
         }
     }
 
+    /// Whether the particles start from rows of a file.
+    pub fn has_rows(&self) -> bool {
+        self.rows.is_some()
+    }
+
     /// Times of the grid from where the particles start to where they are needed.
     pub fn times(&self, grid: &TimeGrid) -> Vec<f64> {
         match self.towards {

@@ -133,6 +133,7 @@ impl Comparison<'_> {
             // A baseline that loses its way is a result, not a mistake.
             least_overlap: 0.0,
             genealogy: false,
+            runs: 1,
             seed,
         };
         let compound = Compound {
@@ -156,7 +157,7 @@ impl Comparison<'_> {
         let mut record = self.record(&found.points, &found.weights, seed)?;
         let log_z = Number {
             value: found.log_z.value,
-            error: Some(found.log_z.error),
+            error: found.log_z.error,
         };
         record.figures.extend([
             ("log_z".to_string(), log_z),

@@ -187,7 +187,10 @@ mod tests {
         let (up, down) = (at(1e-5), at(-1e-5));
         for i in 0..3 {
             let slope = (up[i] - down[i]) / 2e-5;
-            assert!((rate[i] - slope).abs() < 1e-6 * (1.0 + slope.abs()), "{rate:?}");
+            assert!(
+                (rate[i] - slope).abs() < 1e-6 * (1.0 + slope.abs()),
+                "{rate:?}"
+            );
         }
     }
 

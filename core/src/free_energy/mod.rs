@@ -44,7 +44,7 @@ mod overlap;
 mod perturbation;
 
 pub use bar::{Bar, bar, bar_bootstrap};
-pub use bootstrap::{bootstrap, resample};
+pub use bootstrap::{Blocks, bootstrap, resample};
 pub use convergence::{Convergence, convergence, factor_for};
 pub use correlation::{Equilibration, detect_equilibration, statistical_inefficiency, subsample};
 pub use energies::{Matrix, ReducedEnergies, Selection};

@@ -66,6 +66,6 @@ pub use flow::{Divergence, Flow, Solver};
 pub use interpolant::{Diffusivity, InterpolantSde, depart};
 pub use resampling::Resampling;
 pub use reverse_sde::{Integrator, ReverseSde};
-pub use smc::{Genealogy, LogNormaliser, Particles, Path, Smc, SmcLevel, Start};
+pub use smc::{Baseline, Genealogy, LogNormaliser, Particles, Path, Smc, SmcLevel, Start};
 pub use step_size::StepSize;
 pub use transport::{DiffusionKernels, InterpolantKernels, Transport};
