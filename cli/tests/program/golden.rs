@@ -11,6 +11,13 @@ use std::path::{Path, PathBuf};
 /// Numbers by the name of their case.
 type Golden = BTreeMap<String, Vec<f64>>;
 
+/// Kernels differ in their last bits, so all is computed with the same ones, whatever the machine prefers.
+const KERNEL: &str = if cfg!(target_arch = "x86_64") {
+    "avx2"
+} else {
+    "portable"
+};
+
 const TINY: &str = "--width 8 --depth 2 --features 8 --batch 32 --grid-levels 16 --score-steps 2 --steps 2 --log-every 1 --threads 1 --no-report --quiet";
 
 fn stored(name: &str) -> PathBuf {
@@ -75,7 +82,9 @@ fn losses_are_what_they_were() {
     let mut found = Golden::new();
     let mut train = |case: String, arguments: &str| {
         let run = format!("run{}", found.len());
-        place.run(&format!("train -o {run} {TINY} {arguments}"));
+        place.run(&format!(
+            "train -o {run} {TINY} --kernel {KERNEL} {arguments}"
+        ));
         found.insert(case, losses(&place, &run));
     };
     let everywhere = [
@@ -158,11 +167,15 @@ fn a_stored_run_is_what_it_was() {
     ] {
         fs::copy(stored("run").join(name), place.path("run").join(name)).unwrap();
     }
+    // A run that is resumed keeps the kernels of its settings.
+    let config = place.path("run").join("config.toml");
+    let settings = fs::read_to_string(&config).unwrap();
+    fs::write(&config, format!("kernel = \"{KERNEL}\"\n{settings}")).unwrap();
     write_rows(&place.path("points.npy"), &clouds(6));
     let mut found = Golden::new();
     let mut density = |case: &str, arguments: &str| {
         place.run(&format!(
-            "density run points.npy -o out.npy --force --quiet --threads 1 {arguments}"
+            "density run points.npy -o out.npy --force --quiet --threads 1 --kernel {KERNEL} {arguments}"
         ));
         found.insert(case.into(), numbers(&place, "out.npy"));
     };
@@ -185,7 +198,7 @@ fn samples_are_what_they_were() {
     let mut found = Golden::new();
     let mut sample = |case: &str, arguments: &str| {
         place.run(&format!(
-            "{arguments} -o out.npy --force --quiet --threads 1 --seed 3"
+            "{arguments} -o out.npy --force --quiet --threads 1 --kernel {KERNEL} --seed 3"
         ));
         found.insert(case.into(), numbers(&place, "out.npy"));
     };
@@ -229,7 +242,7 @@ fn samples_are_what_they_were() {
         "compose A^0.5 --model A=m.safetensors -n 24 --moves 2 --least-overlap 0",
     );
     place.run(&format!(
-        "train -o bridge --system mog2 --end-system two-modes --dim 2 --objective dsm+diffclf+velocity {TINY}"
+        "train -o bridge --system mog2 --end-system two-modes --dim 2 --objective dsm+diffclf+velocity {TINY} --kernel {KERNEL}"
     ));
     sample("bridge by flow", "sample bridge -n 5");
     sample(
