@@ -1,60 +1,29 @@
-//! What `sample` and `anneal` share for interpolants: the endpoint to go to, the rows to start from, and the velocity that moves them.
+//! Flags that `sample` and `anneal` share for interpolants.
 
-use crate::coordinates::Coordinates;
-use crate::data::read_rows;
-use crate::error::{Error, Result};
-use crate::exact::known_path;
-use crate::named::Named;
-use crate::train::endpoint_seed;
-use diffclf::energy::exact::ExactPath;
-use diffclf::energy::{Energy, LearnedEnergy, LearnedVelocity, Velocity};
 use diffclf::model::Content;
-use diffclf::process::TimeGrid;
-use diffclf::sample::{Diffusivity, depart};
-use diffclf::system::System;
-use serde::Serialize;
-use std::path::{Path, PathBuf};
-
-/// Rows brought to their first time at once.
-const PIECE: usize = 1 << 13;
-
-/// An endpoint of an interpolant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, clap::ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub enum Endpoint {
-    /// The first data set, time 0
-    Start,
-    /// The second data set, time 1
-    End,
-}
-
-/// Where the velocity comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, clap::ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub enum Origin {
-    /// The model's network, trained with the objective velocity
-    Learned,
-    /// The formula, for a model between two built-in mixtures
-    Exact,
-}
+use diffclf::sample::Diffusivity;
+use diffclf_run::bridge::{BridgeChoice, Endpoint, VelocityOrigin};
+use diffclf_run::named::{Named, word};
+use diffclf_run::{Error, Result};
+use std::path::PathBuf;
 
 /// Flags of interpolants.
 #[derive(Debug, Clone, clap::Args)]
 pub struct BridgeArgs {
-    /// Endpoint to go to [default: start]
+    /// Endpoint to go to: start (time 0) or end (time 1) [default: start]
     #[arg(
         long,
-        value_enum,
         value_name = "ENDPOINT",
+        value_parser = word::<Endpoint>,
         help_heading = "Interpolants"
     )]
     towards: Option<Endpoint>,
     /// Rows of the other endpoint to start from: a .npy file [default: fresh ones, if it is a built-in system]
     #[arg(long, value_name = "ROWS.npy", help_heading = "Interpolants")]
     rows: Option<PathBuf>,
-    /// Where the velocity comes from [default: learned]
-    #[arg(long, value_enum, value_name = "ORIGIN", help_heading = "Interpolants")]
-    velocity: Option<Origin>,
+    /// Where the velocity comes from: learned (the objective velocity), or exact between two built-in mixtures [default: learned]
+    #[arg(long, value_name = "ORIGIN", help_heading = "Interpolants", value_parser = word::<VelocityOrigin>)]
+    velocity: Option<VelocityOrigin>,
     /// Noise g of the SDE: a number, or g(t) = factor gamma(t) as '{kind = "bridge", factor = 0.5}' [default: 0.5; 0.01 in anneal with the
     /// exact velocity]
     #[arg(
@@ -122,188 +91,22 @@ impl BridgeArgs {
         Ok(())
     }
 
+    /// What is chosen, defaults included.
+    pub fn choice(&self) -> BridgeChoice {
+        BridgeChoice {
+            towards: self.towards.unwrap_or(Endpoint::Start),
+            rows: self.rows.clone(),
+            velocity: self.velocity.unwrap_or(VelocityOrigin::Learned),
+        }
+    }
+
     /// What the record says of them.
     pub fn record(&self) -> serde_json::Value {
+        let choice = self.choice();
         serde_json::json!({
-            "towards": self.towards.unwrap_or(Endpoint::Start),
-            "rows": self.rows,
-            "velocity": self.velocity.unwrap_or(Origin::Learned),
+            "towards": choice.towards,
+            "rows": choice.rows,
+            "velocity": choice.velocity,
         })
-    }
-}
-
-enum Field<'a> {
-    Learned(LearnedVelocity<'a>),
-    Exact(Box<ExactPath>),
-}
-
-/// An interpolant to be run from one endpoint to the other.
-pub struct Bridge<'a> {
-    content: &'a Content,
-    energy: &'a LearnedEnergy,
-    rows: Option<&'a PathBuf>,
-    towards: Endpoint,
-    field: Field<'a>,
-}
-
-impl<'a> Bridge<'a> {
-    /// The one of a model, as the flags say.
-    pub fn open(
-        args: &'a BridgeArgs,
-        content: &'a Content,
-        energy: &'a LearnedEnergy,
-    ) -> Result<Self> {
-        let names = || {
-            let names = content.record.data.iter().map(|data| data.name.as_str());
-            names.collect::<Vec<_>>().join(" and ")
-        };
-        let field = match args.velocity.unwrap_or(Origin::Learned) {
-            Origin::Learned if !content.spec.velocity => {
-                return Err(Error::Usage(
-                    "the model has no velocity, which moves the samples of an interpolant; train one with +velocity in its \
-                     objective (--objective dsm+diffclf+velocity), or, between two built-in mixtures, use --velocity exact"
-                        .into(),
-                ));
-            }
-            Origin::Learned => Field::Learned(energy.velocity()?),
-            Origin::Exact => match known_path(content)? {
-                Some(path) => Field::Exact(Box::new(path)),
-                None => {
-                    return Err(Error::Usage(format!(
-                        "the exact velocity is known between two built-in mixtures (mog40, mog2, two-modes, ...), and the model \
-                         was trained on {}; leave out --velocity exact, and train with +velocity in the objective",
-                        names()
-                    )));
-                }
-            },
-        };
-        Ok(Self {
-            content,
-            energy,
-            rows: args.rows.as_ref(),
-            towards: args.towards.unwrap_or(Endpoint::Start),
-            field,
-        })
-    }
-
-    /// The velocity.
-    pub fn velocity(&self) -> &dyn Velocity {
-        match &self.field {
-            Field::Learned(field) => field,
-            Field::Exact(path) => &**path,
-        }
-    }
-
-    /// The exact path, where it is to be used.
-    pub fn exact(&self) -> Option<&ExactPath> {
-        match &self.field {
-            Field::Learned(_) => None,
-            Field::Exact(path) => Some(path),
-        }
-    }
-
-    /// Whether the particles start from rows of a file.
-    pub fn has_rows(&self) -> bool {
-        self.rows.is_some()
-    }
-
-    /// Times of the grid from where the particles start to where they are needed.
-    pub fn times(&self, grid: &TimeGrid) -> Vec<f64> {
-        match self.towards {
-            Endpoint::Start => grid.times().iter().rev().copied().collect(),
-            Endpoint::End => grid.times().to_vec(),
-        }
-    }
-
-    /// The times of the endpoints, from where to where.
-    pub fn ends(&self) -> (f64, f64) {
-        let horizon = self.content.spec.process.horizon();
-        match self.towards {
-            Endpoint::Start => (horizon, 0.0),
-            Endpoint::End => (0.0, horizon),
-        }
-    }
-
-    /// Names of the data sets, from where to where.
-    pub fn names(&self) -> [String; 2] {
-        let name = |k: usize| {
-            let data = self.content.record.data.get(k);
-            data.map_or(String::new(), |data| data.name.clone())
-        };
-        match self.towards {
-            Endpoint::Start => [name(1), name(0)],
-            Endpoint::End => [name(0), name(1)],
-        }
-    }
-
-    /// Points at the first time, in the model's coordinates: `number` of them, or as many as there are rows.
-    pub fn departures(&self, time: f64, number: Option<usize>, seed: u64) -> Result<Vec<f64>> {
-        let dim = self.content.spec.dim;
-        let (index, which) = match self.towards {
-            Endpoint::Start => (1, "second"),
-            Endpoint::End => (0, "first"),
-        };
-        let mut points = match (self.rows, self.exact(), number) {
-            (Some(path), _, _) => self.file_rows(path, number)?,
-            (None, Some(exact), Some(number)) => return Ok(exact.sample(time, number, seed)),
-            _ => {
-                let data = self.content.record.data.get(index);
-                let Some((data, system_seed)) =
-                    data.and_then(|data| Some((data, data.system_seed?)))
-                else {
-                    return Err(Error::Usage(format!(
-                        "the {which} endpoint of the model is a file ({}); give rows of it to start from with --rows FILE.npy",
-                        data.map_or("unknown", |data| data.name.as_str())
-                    )));
-                };
-                let system = System::by_name(&data.name, dim, system_seed)?;
-                // Not the rows of a fixed set that was trained on.
-                let seed = !endpoint_seed(seed, index);
-                let rows = system.sample(number.unwrap_or(0), seed);
-                rows.into_iter().map(f64::from).collect()
-            }
-        };
-        let (end, _) = self.ends();
-        Coordinates::of(self.content).points_to_model(end, &mut points);
-        for (piece, points) in points.chunks_mut(PIECE * dim).enumerate() {
-            depart(
-                &self.content.spec.process,
-                self.velocity(),
-                (end, time),
-                seed,
-                (piece * PIECE) as u64,
-                points,
-            )?;
-        }
-        Ok(points)
-    }
-
-    fn file_rows(&self, path: &Path, number: Option<usize>) -> Result<Vec<f64>> {
-        let dim = self.content.spec.dim;
-        let (mut points, columns) = read_rows(path)?;
-        if columns != dim {
-            return Err(Error::Usage(format!(
-                "{}: the rows have {columns} columns, but the model has {dim}; give rows of the kind it was trained on",
-                path.display()
-            )));
-        }
-        let rows = points.len() / dim;
-        let number = number.unwrap_or(rows);
-        if number > rows {
-            return Err(Error::Usage(format!(
-                "-n is {number}, but {} has {rows} rows to start from; choose -n {rows}, or give more rows",
-                path.display()
-            )));
-        }
-        points.truncate(number * dim);
-        Ok(points)
-    }
-
-    /// Log-density at a time, in the model's coordinates: exact, or the model's own.
-    pub fn log_density(&self, time: f64, points: &[f64], out: &mut [f64]) {
-        let energy = self
-            .exact()
-            .map_or(self.energy as &dyn Energy, |path| path as &dyn Energy);
-        energy.log_density(&[time], points, out);
     }
 }

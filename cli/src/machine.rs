@@ -1,12 +1,13 @@
-//! What a command uses of the machine: threads and the kernels' instruction set.
+//! Flags that every computing command shares.
 
-use crate::error::{Error, Result};
 use diffclf::engine::{Isa, Pool};
+use diffclf_run::Result;
+use diffclf_run::machine::Machine;
 use std::sync::Arc;
 
-/// Flags that every computing command shares. Results do not depend on the number of threads.
+/// Threads and kernels. Results do not depend on the number of threads.
 #[derive(Debug, Clone, Default, clap::Args)]
-pub struct Machine {
+pub struct MachineArgs {
     /// Threads to use; the result does not depend on it [default: one per core]
     #[arg(long, value_name = "N", help_heading = "Machine")]
     pub threads: Option<usize>,
@@ -15,24 +16,22 @@ pub struct Machine {
     pub kernel: Option<String>,
 }
 
-impl Machine {
+impl MachineArgs {
+    /// What they say.
+    pub fn machine(&self) -> Machine {
+        Machine {
+            threads: self.threads,
+            kernel: self.kernel.clone(),
+        }
+    }
+
     /// The threads.
     pub fn pool(&self) -> Result<Arc<Pool>> {
-        match self.threads {
-            None => Ok(Arc::new(Pool::with_all_cores())),
-            // A pool keeps a workspace per thread: more than this is a slip of the finger.
-            Some(threads @ 1..=1024) => Ok(Arc::new(Pool::new(threads))),
-            Some(threads) => Err(Error::Usage(format!(
-                "--threads is {threads}, expected a number from 1 to 1024"
-            ))),
-        }
+        self.machine().pool()
     }
 
     /// The kernels.
     pub fn isa(&self) -> Result<Isa> {
-        match &self.kernel {
-            None => Ok(Isa::detect()),
-            Some(name) => Ok(Isa::by_name(name)?),
-        }
+        self.machine().isa()
     }
 }

@@ -1,39 +1,21 @@
 //! The diffclf program: this file is the map, each command is a file of its own.
 
-mod anneal;
 mod annealing;
 mod bridge;
-mod compare;
-mod compose;
-mod coordinates;
-mod data;
-mod demo;
-mod density;
-mod diagnose;
-mod error;
-mod evaluate;
-mod exact;
-mod files;
-mod free_energy;
-mod inspect;
-mod judging;
+mod commands;
 mod machine;
-mod named;
 mod opened;
 mod print;
 mod progress;
-mod report;
-mod reproduce;
-mod run_folder;
-mod run_report;
-mod sample;
-mod selftest;
-mod session;
 mod settings;
 mod stop;
-mod train;
+mod terminal;
 
 use clap::{Parser, Subcommand};
+use commands::{
+    anneal, compare, compose, demo, density, diagnose, evaluate, free_energy, inspect, report,
+    reproduce, sample, selftest, train,
+};
 use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
@@ -62,7 +44,7 @@ enum Command {
     Train(Box<train::Args>),
     Evaluate(evaluate::Args),
     Diagnose(diagnose::Args),
-    Report(run_report::Args),
+    Report(report::Args),
     FreeEnergy(free_energy::Args),
     Density(density::Args),
     Sample(sample::Args),
@@ -80,7 +62,7 @@ fn main() -> ExitCode {
         Command::Train(args) => train::run(*args),
         Command::Evaluate(args) => evaluate::run(args),
         Command::Diagnose(args) => diagnose::run(args),
-        Command::Report(args) => run_report::run(args),
+        Command::Report(args) => report::run(args),
         Command::FreeEnergy(args) => free_energy::run(args),
         Command::Density(args) => density::run(args),
         Command::Sample(args) => sample::run(args),

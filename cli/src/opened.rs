@@ -1,10 +1,10 @@
 //! What commands on a model have in common: the model itself, and the record they leave as JSON.
 
-use crate::error::Result;
-use crate::files::{read_model, refuse_overwrite, write_atomic};
-use crate::machine::Machine;
+use crate::machine::MachineArgs;
 use diffclf::energy::LearnedEnergy;
 use diffclf::model::Model;
+use diffclf_run::error::Result;
+use diffclf_run::files::{read_model, refuse_overwrite, write_atomic};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ pub struct ModelArgs {
     #[arg(value_name = "MODEL")]
     pub model: PathBuf,
     #[command(flatten)]
-    machine: Machine,
+    machine: MachineArgs,
 }
 
 impl ModelArgs {

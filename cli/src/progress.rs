@@ -1,5 +1,6 @@
 //! `Progress`: a bar with the time left on a terminal, sparse plain lines elsewhere, silence on request.
 
+use diffclf_run::watch::{Bar, duration_text};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -50,9 +51,10 @@ impl Progress {
         };
         Self { shown }
     }
+}
 
-    /// `position` steps are done; `message` says how it goes (a loss, say) and is built only when it is shown.
-    pub fn set(&mut self, position: u64, message: impl FnOnce() -> String) {
+impl Bar for Progress {
+    fn set(&mut self, position: u64, message: &dyn Fn() -> String) {
         match &mut self.shown {
             Shown::Nothing => {}
             Shown::Bar { bar, next_message } => {
@@ -67,8 +69,7 @@ impl Progress {
         }
     }
 
-    /// A line that stays, above the bar.
-    pub fn note(&mut self, text: &str) {
+    fn note(&mut self, text: &str) {
         match &mut self.shown {
             Shown::Nothing => {}
             Shown::Bar { bar, .. } => bar.println(text),
@@ -76,8 +77,7 @@ impl Progress {
         }
     }
 
-    /// The work has ended; `message` stays on the screen.
-    pub fn finish(self, message: &str) {
+    fn finish(self: Box<Self>, message: &str) {
         match self.shown {
             Shown::Nothing => {}
             Shown::Bar { bar, .. } => bar.finish_with_message(message.to_string()),
@@ -166,17 +166,6 @@ impl Lines {
     /// A closed pipe must not end the work it reports on.
     fn write(&mut self, line: &str) {
         let _ = writeln!(self.writer, "{line}");
-    }
-}
-
-/// A duration as people say it: `8 s`, `3 min 05 s`, `2 h 14 min`.
-pub fn duration_text(duration: Duration) -> String {
-    let seconds = duration.as_secs();
-    match seconds {
-        0..10 => format!("{:.1} s", duration.as_secs_f64()),
-        10..60 => format!("{seconds} s"),
-        60..3600 => format!("{} min {:02} s", seconds / 60, seconds % 60),
-        _ => format!("{} h {:02} min", seconds / 3600, seconds / 60 % 60),
     }
 }
 
@@ -273,8 +262,8 @@ mod tests {
                 next_message: Instant::now(),
             },
         ] {
-            let mut progress = Progress { shown };
-            progress.set(1, || "x".into());
+            let mut progress = Box::new(Progress { shown });
+            progress.set(1, &|| "x".into());
             progress.note("a note");
             progress.finish("done");
         }

@@ -1,0 +1,75 @@
+//! `diffclf inspect`: everything a model file or checkpoint says about itself.
+
+use crate::print::print;
+use diffclf::format::model::ModelFile;
+use diffclf::model::Content;
+use diffclf_report::facts::facts;
+use diffclf_run::error::{Error, Result};
+use diffclf_run::files::{model_path, read_bytes};
+use serde::Deserialize;
+use serde_json::json;
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  diffclf inspect runs/mine/model.safetensors
+  diffclf inspect runs/mine/checkpoint.safetensors --json | jq .content.content.record";
+
+/// Tell everything that a model file holds.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Model file or checkpoint, or the run folder that holds the model
+    #[arg(value_name = "MODEL")]
+    model: PathBuf,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub fn run(args: Args) -> Result<()> {
+    let path = model_path(&args.model);
+    let about = |source| Error::about(&path, source);
+    let bytes = read_bytes(&path)?;
+    let file = ModelFile::from_bytes(&bytes).map_err(about)?;
+    let tensors = || file.tensors().iter();
+    if args.json {
+        let tensors: Vec<_> = tensors()
+            .map(|(name, tensor)| json!({ "name": name, "type": tensor.data().type_name(), "shape": tensor.shape() }))
+            .collect();
+        let document =
+            json!({ "kind": file.kind(), "content": file.content(), "tensors": tensors });
+        return print(&format!("{document:#}\n"));
+    }
+    // A checkpoint wraps what a model file holds.
+    let content = match file.content().get("content") {
+        Some(content) => Content::deserialize(content).map_err(|error| {
+            about(diffclf::Error::ModelContent {
+                problem: format!(
+                    "its description does not fit ({error}); it was written by another release"
+                ),
+            })
+        })?,
+        None => file.content_as().map_err(about)?,
+    };
+    let mut text = format!(
+        "{}: a {}, {} bytes, intact\n\n",
+        path.display(),
+        file.kind(),
+        bytes.len()
+    );
+    for (name, value) in facts(&content) {
+        text += &format!("  {name:<18}{value}\n");
+    }
+    text += "\nTensors\n";
+    for (name, tensor) in tensors() {
+        let shape: Vec<_> = tensor.shape().iter().map(usize::to_string).collect();
+        text += &format!(
+            "  {name:<28}{} {}\n",
+            tensor.data().type_name(),
+            shape.join(" x ")
+        );
+    }
+    print(&text)
+}

@@ -1,0 +1,16 @@
+//! One file per command.
+
+pub mod anneal;
+pub mod compare;
+pub mod compose;
+pub mod demo;
+pub mod density;
+pub mod diagnose;
+pub mod evaluate;
+pub mod free_energy;
+pub mod inspect;
+pub mod report;
+pub mod reproduce;
+pub mod sample;
+pub mod selftest;
+pub mod train;

@@ -1,0 +1,161 @@
+//! `diffclf train`: from samples to a model, in a run folder that can be left and taken up again at any moment.
+
+use crate::commands::report::after_training;
+use crate::machine::MachineArgs;
+use crate::print::note;
+use crate::settings::SettingsArgs;
+use crate::terminal::Terminal;
+use diffclf_run::error::{Error, Result};
+use diffclf_run::run_folder::CONFIG;
+use diffclf_run::settings::Settings;
+use diffclf_run::train::{Job, NOTHING, train};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+const EXAMPLES: &str = "\
+Examples:
+  diffclf train samples.npy -o runs/mine
+  diffclf train samples.npy -o runs/mine --resume
+  diffclf train --system mog40 --dim 8 --samples 60000 -o runs/mog40
+  diffclf train --system two-modes --end-system moons -o runs/bridge
+  diffclf train samples.npy --config run.toml --rate 0.0005 -o runs/slow
+  diffclf train samples.npy --objective 'dsm+0.1*fokker-planck(laplacian=difference)' -o runs/fp
+
+Objectives (a weighted sum of them; docs/objectives.md says which to choose):
+  dsm, target-score                        learn the score
+  diffclf, binary-diffclf, bregman, binary-bregman, known-diffclf
+                                           compare levels: mode weights and normalisation too
+  ctsm, tsm, dre-infinity                  learn the time score
+  fokker-planck, bayes                     keep the path consistent
+  velocity                                 an interpolant's velocity, in a network beside the energy
+Settings follow in parentheses: binary-bregman(generator=kl), bayes(gap=4,stop-gradient=yes).
+
+A configuration file holds the same settings as the flags, with _ for -:
+  objective = \"dsm+diffclf\"
+  score_steps = 15000
+  steps = 15000
+  process = { kind = \"vp\", beta_max = 20.0 }
+
+The run folder holds config.toml (all settings), log.jsonl (every figure), checkpoint.safetensors,
+model.safetensors and report.html (a page with pictures and a diagnosis). A run that was stopped in any way, even by kill -9, continues with --resume and ends with the
+very bytes of an uninterrupted run (on the same kind of machine, whatever the number of threads).
+
+Exit codes: 0 success, 1 failed, 2 wrong usage or input, 3 numbers became infinite or NaN, 130 interrupted.";
+
+/// Learn an energy from samples.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(flatten)]
+    settings: SettingsArgs,
+    /// Keep the data's own coordinates; their mean and variance go into the model instead
+    #[arg(long, help_heading = "Data")]
+    no_standardise: bool,
+    /// TOML file with settings; flags override it
+    #[arg(long, value_name = "RUN.toml", help_heading = "Run")]
+    config: Option<PathBuf>,
+    /// Run folder [default: runs/NAME, after the data]
+    #[arg(short, long, value_name = "RUNDIR", help_heading = "Run")]
+    output: Option<PathBuf>,
+    /// Continue the run in the folder (or start it, if there is none yet)
+    #[arg(long, help_heading = "Run")]
+    resume: bool,
+    /// Delete a run that is in the folder already
+    #[arg(long, help_heading = "Run", conflicts_with = "resume")]
+    force: bool,
+    /// Seconds between two checkpoints
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        allow_negative_numbers = true,
+        default_value_t = 10.0,
+        help_heading = "Run"
+    )]
+    checkpoint_every: f64,
+    /// Do not write report.html at the end
+    #[arg(long, help_heading = "Run")]
+    no_report: bool,
+    /// No progress on the terminal
+    #[arg(long, help_heading = "Run")]
+    quiet: bool,
+    #[command(flatten)]
+    machine: MachineArgs,
+}
+
+/// Runs the command.
+pub fn run(args: Args) -> Result<()> {
+    let mut settings = args.settings.settings()?;
+    if args.no_standardise {
+        settings.standardise = Some(false);
+    }
+    settings.kernel = args.machine.kernel.clone();
+    if let Some(config) = &args.config {
+        settings = Settings::read(config)?.overridden_by(&settings)?;
+    }
+    let path = run_path(&args, &settings)?;
+    if !args.quiet {
+        for file in [&settings.data, &settings.end].into_iter().flatten() {
+            say_if_large(file);
+        }
+    }
+    let (data, end) = (settings.data.clone(), settings.end.clone());
+    train(Job {
+        path: path.clone(),
+        checkpoint_every: checkpoint_pause(args.checkpoint_every)?,
+        pool: args.machine.pool()?,
+        settings,
+        first_stage: None,
+        resume: args.resume,
+        force: args.force,
+        watch: Arc::new(Terminal::interruptible(args.quiet)?),
+    })?;
+    if !args.no_report {
+        // A resumed run has its data in its settings, unless they have moved.
+        let saved = Settings::read(&path.join(CONFIG))?;
+        let files = [data.or(saved.data), end.or(saved.end)];
+        let files = files.each_ref().map(|file| file.as_deref());
+        after_training(&path, files, &args.machine.machine(), args.quiet);
+    }
+    Ok(())
+}
+
+/// A file that takes a while to read deserves a word.
+fn say_if_large(path: &Path) {
+    let bytes = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+    if bytes > 1 << 28 {
+        let size = bytes as f64 / 1e9;
+        note(&format!(
+            "reading {} ({size:.1} GB) for its checksum and statistics",
+            path.display()
+        ));
+    }
+}
+
+fn checkpoint_pause(seconds: f64) -> Result<Duration> {
+    // A year is as good as never.
+    if (0.0..=3.2e7).contains(&seconds) {
+        Ok(Duration::from_secs_f64(seconds))
+    } else {
+        Err(Error::Usage(format!(
+            "--checkpoint-every is {seconds}, expected a number of seconds"
+        )))
+    }
+}
+
+/// Where the run goes: as asked, or named after the data.
+fn run_path(args: &Args, settings: &Settings) -> Result<PathBuf> {
+    if let Some(path) = &args.output {
+        return Ok(path.clone());
+    }
+    let name = match (&settings.data, &settings.system) {
+        (Some(data), _) => data
+            .file_stem()
+            .map(|stem| stem.to_string_lossy().into_owned()),
+        (None, system) => system.clone(),
+    };
+    match name {
+        Some(name) => Ok(Path::new("runs").join(name)),
+        None => Err(Error::Usage(NOTHING.into())),
+    }
+}

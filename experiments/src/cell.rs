@@ -1,0 +1,163 @@
+//! Cells: what is finished stays finished. One JSON file each, written whole.
+
+use diffclf::metric::Estimate;
+use diffclf_run::error::{Error, Result};
+use diffclf_run::files::write_atomic;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// The figures of a cell.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// Name to value; an error that is not known is absent.
+    pub figures: BTreeMap<String, Figure>,
+    /// Lines for pictures: name to points.
+    #[serde(default)]
+    pub series: BTreeMap<String, Vec<(f64, f64)>>,
+    /// Time it took.
+    #[serde(default)]
+    pub seconds: f64,
+}
+
+/// A number with its sampling error, where that is known.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Figure {
+    /// The number.
+    pub value: f64,
+    /// One standard deviation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<f64>,
+}
+
+impl From<Estimate> for Figure {
+    fn from(estimate: Estimate) -> Self {
+        Self {
+            value: estimate.mean,
+            error: estimate.error.is_finite().then_some(estimate.error),
+        }
+    }
+}
+
+impl From<f64> for Figure {
+    fn from(value: f64) -> Self {
+        Self { value, error: None }
+    }
+}
+
+/// The place in a table that has a cell's name.
+pub fn named<P>(places: impl IntoIterator<Item = (String, P)>, cell: &str) -> Result<P> {
+    let mut places = places.into_iter();
+    match places.find(|(name, _)| name == cell) {
+        Some((_, place)) => Ok(place),
+        None => Err(Error::Failed(format!("{cell} is no cell of this table"))),
+    }
+}
+
+/// The cells of one experiment in its folder.
+pub struct Cells {
+    folder: PathBuf,
+}
+
+impl Cells {
+    /// Takes the folder. One that holds cells of other settings is refused: its figures would be mixed with ours.
+    pub fn open(folder: &Path, settings: &serde_json::Value) -> Result<Self> {
+        let cells = folder.join("cells");
+        std::fs::create_dir_all(&cells).map_err(|source| Error::Write {
+            path: cells.clone(),
+            source,
+        })?;
+        let path = folder.join("settings.json");
+        match std::fs::read_to_string(&path) {
+            Ok(text) => {
+                let found: serde_json::Value = serde_json::from_str(&text).map_err(|error| {
+                    Error::Failed(format!("{}: {error}; delete the folder", path.display()))
+                })?;
+                if found != *settings {
+                    return Err(Error::Usage(format!(
+                        "{} holds results of other settings; choose another folder with -o, or delete it",
+                        folder.display()
+                    )));
+                }
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                write_atomic(&path, |writer| Ok(writeln!(writer, "{settings:#}")?))?;
+            }
+            Err(source) => return Err(Error::Read { path, source }),
+        }
+        Ok(Self { folder: cells })
+    }
+
+    fn path(&self, cell: &str) -> PathBuf {
+        self.folder.join(format!("{cell}.json"))
+    }
+
+    /// Whether a cell is there.
+    pub fn finished(&self, cell: &str) -> Result<bool> {
+        Ok(self.path(cell).is_file())
+    }
+
+    /// Keeps a cell.
+    pub fn write(&self, cell: &str, record: Record, seconds: f64) -> Result<()> {
+        let record = Record { seconds, ..record };
+        let text = serde_json::to_string_pretty(&record)
+            .map_err(|error| Error::Failed(format!("cell {cell} cannot be written: {error}")))?;
+        write_atomic(&self.path(cell), |writer| Ok(writeln!(writer, "{text}")?))
+    }
+
+    /// Those of `names` that are finished.
+    pub fn read(&self, names: &[String]) -> Result<BTreeMap<String, Record>> {
+        let mut found = BTreeMap::new();
+        for name in names {
+            let path = self.path(name);
+            if !path.is_file() {
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).map_err(|source| Error::Read {
+                path: path.clone(),
+                source,
+            })?;
+            let record = serde_json::from_str(&text).map_err(|error| {
+                Error::Failed(format!(
+                    "{}: {error}; delete it to compute the cell again",
+                    path.display()
+                ))
+            })?;
+            found.insert(name.clone(), record);
+        }
+        Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn cells_are_kept_and_other_settings_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let cells = Cells::open(folder.path(), &json!({"steps": 3})).unwrap();
+        let record = Record {
+            figures: [("loss".to_string(), Figure::from(1.5))].into(),
+            series: BTreeMap::new(),
+            seconds: 0.0,
+        };
+        assert!(!cells.finished("a").unwrap());
+        cells.write("a", record.clone(), 2.0).unwrap();
+        let again = Cells::open(folder.path(), &json!({"steps": 3})).unwrap();
+        let found = again.read(&["a".into(), "b".into()]).unwrap();
+        assert_eq!(found.len(), 1);
+        assert_eq!(
+            found["a"],
+            Record {
+                seconds: 2.0,
+                ..record
+            }
+        );
+        let refused = Cells::open(folder.path(), &json!({"steps": 4}))
+            .err()
+            .unwrap();
+        assert!(refused.to_string().contains("other settings"), "{refused}");
+    }
+}

@@ -1,0 +1,112 @@
+//! Methods compared at equal cost: they train in two stages, of which they share the first, score matching alone.
+
+use crate::{Bench, Manner, Recipe};
+use diffclf::model::{Checkpoint, Model};
+use diffclf::train::State;
+use diffclf_run::error::{Error, Result};
+use diffclf_run::files::{read_bytes, read_model};
+use diffclf_run::settings::Settings;
+use diffclf_run::train::{Job, train};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// `[experiment]` of a comparison of methods; `B` says how much is computed.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Methods<B> {
+    /// Name to objective of the second stage.
+    methods: BTreeMap<String, String>,
+    /// What the paper's recipe sets differently.
+    paper: Settings,
+    /// What all runs share.
+    train: Settings,
+    full: B,
+    quick: B,
+}
+
+/// The comparison at one budget.
+pub struct Chosen<'a, B> {
+    /// Name to objective of the second stage.
+    pub methods: &'a BTreeMap<String, String>,
+    /// What all runs share.
+    pub train: Settings,
+    /// How much is computed.
+    pub budget: B,
+}
+
+/// How much is computed, training included.
+pub trait Steps: Clone {
+    /// Steps of the score stage and of the second one.
+    fn steps(&mut self) -> &mut [u64; 2];
+}
+
+impl<B: Steps> Methods<B> {
+    /// The comparison at a budget.
+    pub fn at(&self, manner: Manner) -> Result<Chosen<'_, B>> {
+        let mut budget = if manner.quick {
+            &self.quick
+        } else {
+            &self.full
+        }
+        .clone();
+        for steps in budget.steps() {
+            *steps = (*steps as f64 * manner.share).ceil() as u64;
+        }
+        Ok(Chosen {
+            methods: &self.methods,
+            train: match manner.recipe {
+                Recipe::Ours => self.train.clone(),
+                Recipe::Paper => self.train.clone().overridden_by(&self.paper)?,
+            },
+            budget,
+        })
+    }
+}
+
+impl<B: Serialize> Chosen<'_, B> {
+    /// Everything that decides the figures.
+    pub fn record(&self) -> Result<serde_json::Value> {
+        serde_json::to_value((self.methods, &self.train, &self.budget))
+            .map_err(|error| Error::Failed(format!("the settings cannot be written: {error}")))
+    }
+}
+
+/// Trains what is not trained yet and returns the model. `settings` are those of the whole run; its score stage is kept under
+/// the name `shared`, where the next method finds it; without a second stage it is what its model is.
+pub fn two_stages(bench: &Bench, shared: &str, name: &str, settings: Settings) -> Result<Model> {
+    let run = |name: &str, mut settings: Settings, first_stage: Option<State>| {
+        let path: PathBuf = bench.folder.join("runs").join(name);
+        settings.kernel = bench.kernel.clone();
+        train(Job {
+            settings,
+            path: path.clone(),
+            first_stage,
+            resume: true,
+            force: false,
+            checkpoint_every: Duration::from_secs(10),
+            watch: bench.watch.clone(),
+            pool: bench.pool.clone(),
+        })?;
+        Ok::<_, Error>(path)
+    };
+    // The state at the end of a run of one stage is that of a run of two between its stages.
+    let mut score = settings.clone();
+    score.objective = Some("dsm".into());
+    (score.score_steps, score.steps) = (Some(0), settings.score_steps);
+    let first = run(shared, score, None)?;
+    let path = match settings.steps {
+        Some(0) => first,
+        _ => run(name, settings, Some(last_state(&first)?))?,
+    };
+    read_model(&path.join("model.safetensors"))
+}
+
+/// The last checkpoint's state.
+fn last_state(folder: &Path) -> Result<State> {
+    let path = folder.join("checkpoint.safetensors");
+    let checkpoint = Checkpoint::from_bytes(&read_bytes(&path)?)
+        .map_err(|source| Error::about(&path, source))?;
+    Ok(checkpoint.state)
+}

@@ -1,0 +1,149 @@
+//! A model in words: everything its file says about it, line by line.
+
+use diffclf::energy::ModelSpec;
+use diffclf::model::Content;
+use diffclf::train::StageSettings;
+use serde_json::json;
+
+/// The description, line by line.
+pub fn facts(content: &Content) -> Vec<(&'static str, String)> {
+    let (spec, record) = (&content.spec, &content.record);
+    let settings = &record.settings;
+    let words = |value: serde_json::Value| -> String {
+        match value {
+            serde_json::Value::Object(fields) => {
+                // The name of a choice first, then its parameters.
+                let mut fields: Vec<_> = fields.into_iter().collect();
+                fields.sort_by_key(|(key, _)| key != "kind");
+                let fields = fields
+                    .into_iter()
+                    .map(|(key, value)| match (key.as_str(), value) {
+                        ("kind", serde_json::Value::String(kind)) => kind,
+                        (_, value) => format!("{key} {value}"),
+                    });
+                fields.collect::<Vec<_>>().join(", ")
+            }
+            serde_json::Value::String(text) => text,
+            value => value.to_string(),
+        }
+    };
+    let shown = |numbers: &[f64]| -> String {
+        let few: Vec<_> = numbers.iter().take(4).map(|x| format!("{x:.6}")).collect();
+        let more = if numbers.len() > few.len() {
+            ", ..."
+        } else {
+            ""
+        };
+        format!("[{}{more}]", few.join(", "))
+    };
+    let mut facts = vec![
+        ("dimension", spec.dim.to_string()),
+        ("process", words(json!(spec.process))),
+        (
+            "time grid",
+            format!(
+                "{} levels from {} to {}, {}",
+                spec.grid.levels(),
+                spec.grid.t_min(),
+                spec.grid.t_max(),
+                words(json!(spec.grid.spacing()))
+            ),
+        ),
+        ("network", words(json!(spec.network))),
+        ("energy", words(json!(spec.form))),
+        ("velocity", velocity_text(spec)),
+        ("time features", spec.features.to_string()),
+        ("parameters", spec.layout().len().to_string()),
+        (
+            "data in model",
+            format!("mean {}, variance {:.6}", shown(&spec.mean), spec.variance),
+        ),
+        (
+            "standardisation",
+            format!(
+                "(x - {}) / {:.6}",
+                shown(&content.standardisation.shift),
+                content.standardisation.scale
+            ),
+        ),
+        ("units", record.units.clone()),
+    ];
+    for data in &record.data {
+        let rows = data
+            .rows
+            .map_or("sampled afresh".into(), |rows| format!("{rows} rows"));
+        let seed = data
+            .system_seed
+            .map_or(String::new(), |seed| format!(", system with seed {seed}"));
+        let sum = data
+            .sha256
+            .as_ref()
+            .map_or(String::new(), |sum| format!(", sha256 {sum}"));
+        facts.push(("trained on", format!("{}{seed}, {rows}{sum}", data.name)));
+    }
+    facts.push(("steps", format!("{} of {}", record.steps, settings.steps())));
+    facts.extend(
+        settings
+            .stages
+            .iter()
+            .map(|stage| ("stage", stage_text(stage))),
+    );
+    facts.extend([
+        ("batch", settings.batch.to_string()),
+        ("times", words(json!(settings.times))),
+        (
+            "clip",
+            settings.clip.map_or("none".into(), |x| x.to_string()),
+        ),
+        (
+            "average",
+            settings.average.map_or("none".into(), |x| x.to_string()),
+        ),
+        (
+            "held out",
+            settings.held_out.map_or("nothing".into(), |rule| {
+                format!(
+                    "{} of the rows, every {} steps, patience {}",
+                    rule.share, rule.every, rule.patience
+                )
+            }),
+        ),
+        (
+            "optimiser",
+            format!("adam, {}", words(json!(settings.adam))),
+        ),
+        ("seed", settings.seed.to_string()),
+        ("written by", format!("diffclf {}", record.version)),
+    ]);
+    facts
+}
+
+fn velocity_text(spec: &ModelSpec) -> String {
+    match (spec.process.is_interpolant(), spec.velocity) {
+        (false, _) => "follows from the score",
+        (true, true) => "a network of its own: sample and anneal can use it",
+        (true, false) => "none: train with +velocity to sample it",
+    }
+    .into()
+}
+
+fn stage_text(stage: &StageSettings) -> String {
+    let terms = stage.objectives.iter().map(|term| {
+        let name = term.objective.to_string();
+        if term.weight == 1.0 {
+            name.to_string()
+        } else {
+            format!("{}*{name}", term.weight)
+        }
+    });
+    format!(
+        "{} steps on {}, {} levels, rate {} {:?}, warm-up {}",
+        stage.steps,
+        terms.collect::<Vec<_>>().join("+"),
+        stage.levels,
+        stage.rate.peak,
+        stage.rate.decay,
+        stage.rate.warm_up
+    )
+    .to_lowercase()
+}

@@ -1,0 +1,164 @@
+//! The page about a run: densities, samples, verdicts, losses, settings, citation.
+
+mod album;
+mod citation;
+mod film;
+mod sections;
+mod training;
+mod view;
+
+use diffclf::energy::LearnedEnergy;
+use diffclf::energy::exact::ExactPath;
+use diffclf::metric::diagnose::Diagnosis;
+use diffclf::metric::{Evaluation, EvaluationSettings};
+use diffclf::model::Content;
+use diffclf_run::coordinates::Coordinates;
+use diffclf_run::exact::known_path;
+use diffclf_run::files::{read_model, write_atomic};
+use diffclf_run::judging::{Judging, diagnosis_settings, log_lines};
+use diffclf_run::machine::Machine;
+use diffclf_run::run_folder::{CONFIG, LOG};
+use diffclf_run::{Error, Result, Watch};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+use view::View;
+
+/// Levels of the comparison with a known system.
+const MOST_LEVELS: usize = 64;
+
+/// Everything the page shows.
+struct Material {
+    name: String,
+    content: Content,
+    energy: LearnedEnergy<f32>,
+    judging: Option<Judging>,
+    diagnosis: Option<Diagnosis>,
+    /// Why there is no diagnosis.
+    problem: Option<String>,
+    exact: Option<ExactPath>,
+    evaluation: Option<Evaluation>,
+    log: Vec<serde_json::Value>,
+    /// The settings file of the run, if it is there.
+    config: Option<String>,
+    view: View,
+    seed: u64,
+    /// How to make the page again.
+    command: String,
+}
+
+impl Material {
+    fn map(&self) -> Coordinates<'_> {
+        Coordinates::of(&self.content)
+    }
+}
+
+/// What is asked for.
+pub struct Wish<'a> {
+    /// The model file.
+    pub model: PathBuf,
+    /// Rows to judge it by, of both endpoints.
+    pub data: [Option<&'a Path>; 2],
+    /// Columns to show.
+    pub pair: Option<[usize; 2]>,
+    /// Points of the larger checks.
+    pub points: usize,
+    /// Seed.
+    pub seed: u64,
+    /// Threads and kernels.
+    pub machine: &'a Machine,
+    /// Who follows it.
+    pub watch: &'a dyn Watch,
+    /// How to make the page again.
+    pub command: String,
+}
+
+/// Writes the page, and its pictures if a folder is given for them.
+pub fn write(wish: &Wish<'_>, output: &Path, figures: Option<&Path>, force: bool) -> Result<()> {
+    let begin = Instant::now();
+    let material = gather(wish)?;
+    let (page, album) = sections::page(&material, begin);
+    if let Some(folder) = figures {
+        album.write(folder, force)?;
+    }
+    let html = page.html();
+    write_atomic(output, |writer| Ok(writer.write_all(html.as_bytes())?))
+}
+
+/// Reads and computes; only the model itself must be there.
+fn gather(wish: &Wish<'_>) -> Result<Material> {
+    let model = read_model(&wish.model)?;
+    let content = model.content.clone();
+    let dim = content.spec.dim;
+    if let Some(column) = wish
+        .pair
+        .and_then(|pair| pair.into_iter().find(|k| *k >= dim))
+    {
+        return Err(Error::Usage(format!(
+            "--pair names column {column}, but the model has {dim} (0 to {})",
+            dim - 1
+        )));
+    }
+    let energy = model.energy(wish.machine.pool()?, wish.machine.isa()?)?;
+    let mut progress = wish.watch.begin("report", 3, 0);
+    let mut judging = match Judging::gather(&content, wish.data, &wish.model) {
+        Ok(judging) => Ok(judging),
+        // Data that were named must be there; without any, the page is shorter.
+        Err(error) if wish.data.iter().any(Option::is_some) => return Err(error),
+        Err(error) => Err(error.to_string()),
+    };
+    if let Ok(judging) = &mut judging {
+        judging.generate(
+            &content,
+            &energy,
+            wish.points.min(2048),
+            wish.seed,
+            &mut |_| {},
+        )?;
+    }
+    progress.set(1, &|| "samples".into());
+    let settings = diagnosis_settings(wish.points, wish.seed);
+    let diagnosis = judging.as_ref().map_err(String::clone).and_then(|judging| {
+        let found = judging.diagnosis(&content, &energy, settings, &mut |_| {});
+        found.map_err(|error| error.to_string())
+    });
+    progress.set(2, &|| "checks".into());
+    let exact = known_path(&content)?;
+    let evaluation = match &exact {
+        Some(exact) => {
+            let levels = content.spec.grid.levels().min(MOST_LEVELS);
+            let settings = EvaluationSettings {
+                samples_per_level: 512,
+                classification_samples_per_level: 32,
+                seed: wish.seed,
+                ..EvaluationSettings::default()
+            };
+            let grid = content.spec.grid.with_levels(levels)?;
+            Some(Evaluation::run(
+                &energy,
+                exact,
+                &grid,
+                settings,
+                &mut |_, _| {},
+            )?)
+        }
+        None => None,
+    };
+    progress.finish("done");
+    let judging = judging.ok();
+    let name = wish.model.parent().and_then(Path::file_name);
+    Ok(Material {
+        name: name.map_or("model".into(), |name| name.to_string_lossy().into_owned()),
+        view: View::new(&content, judging.as_ref(), wish.pair),
+        config: std::fs::read_to_string(wish.model.with_file_name(CONFIG)).ok(),
+        log: log_lines(&wish.model.with_file_name(LOG)),
+        problem: diagnosis.as_ref().err().cloned(),
+        diagnosis: diagnosis.ok(),
+        exact,
+        evaluation,
+        judging,
+        energy,
+        content,
+        seed: wish.seed,
+        command: wish.command.clone(),
+    })
+}

@@ -1,0 +1,397 @@
+//! The page, section by section.
+
+use super::album::Album;
+use super::citation::bibtex;
+use super::film::film;
+use super::{Material, training};
+use crate::axis::Axis;
+use crate::curve::{Curve, Series};
+use crate::facts::facts;
+use crate::heatmap::Heatmap;
+use crate::page::{Figure, Notice, Page};
+use crate::scatter::{Scatter, axis_of};
+use crate::verdict::{basins, verdict_text};
+use diffclf::metric::diagnose::{Calibration, Diagnosis, Normaliser, NormaliserLevel};
+use diffclf_run::watch::duration_text;
+use std::time::{Duration, Instant};
+
+/// Rows of the scatter plots.
+const POINTS: usize = 2000;
+/// Pixels of a cell of the overlap matrix: browsers blur single pixels.
+const MAGNIFIED: usize = 12;
+
+/// Puts the page together.
+pub fn page(material: &Material, begin: Instant) -> (Page, Album) {
+    let mut album = Album::default();
+    let mut page = Page::new(&format!("Run {}", material.name));
+    head(material, &mut page);
+    let (frames, sentence) = film(material, &mut album);
+    page.heading("Density over time")
+        .paragraph(sentence)
+        .film("time", &frames);
+    diagnosis(material, &mut page);
+    samples(material, &mut page, &mut album);
+    losses(material, &mut page, &mut album);
+    levels(material, &mut page, &mut album);
+    let listed: Vec<(String, String)> = facts(&material.content)
+        .into_iter()
+        .map(|(name, value)| (name.to_string(), value))
+        .collect();
+    page.heading("Settings and time")
+        .facts(
+            "The model and how it was trained, defaults included",
+            &listed,
+        )
+        .table(&training::timing(
+            &material.log,
+            begin.elapsed().as_secs_f64(),
+        ));
+    if let Some(config) = &material.config {
+        page.details("config.toml of the run", config);
+    }
+    let sampled = material
+        .judging
+        .as_ref()
+        .is_some_and(|j| j.generated.is_some());
+    page.heading("Citation")
+        .paragraph("The methods that this run and this page used.")
+        .verbatim(&bibtex(
+            &material.content,
+            material.diagnosis.is_some(),
+            sampled,
+        ))
+        .heading("Again")
+        .verbatim(&material.command)
+        .footer(&format!(
+            "Written by diffclf {}.",
+            env!("CARGO_PKG_VERSION")
+        ));
+    (page, album)
+}
+
+/// What it is, and the figures that matter most.
+fn head(material: &Material, page: &mut Page) {
+    let (spec, record) = (&material.content.spec, &material.content.record);
+    let data: Vec<&str> = record.data.iter().map(|data| data.name.as_str()).collect();
+    page.lead(&format!(
+        "An energy of dimension {} learned from {}: {} process, {} levels of time, {} steps. log p = -U + F, in units of {}.",
+        spec.dim,
+        data.join(" and "),
+        spec.process.name(),
+        spec.grid.levels(),
+        record.steps,
+        record.units
+    ));
+    let mut cards: Vec<(&str, String, Option<&str>)> = Vec::new();
+    if let Some(found) = &material.diagnosis {
+        let mark = found.verdict.name();
+        cards.push(("verdict without ground truth", mark.into(), Some(mark)));
+        cards.push((
+            "classification loss",
+            format!("{:.3} nats", found.calibration.loss.mean),
+            None,
+        ));
+        if let Some(distance) = found.modes.density_distance {
+            let percent = 100.0 * distance.mean;
+            let modes = found.modes.basins.len();
+            cards.push((
+                "misplaced probability",
+                format!("{percent:.1} % over {modes} basins"),
+                None,
+            ));
+        }
+    }
+    if let Some(found) = &material.evaluation {
+        cards.push((
+            "R² of log-densities",
+            format!("{:.4}", found.average.r2),
+            None,
+        ));
+    }
+    cards.push(("parameters", spec.layout().len().to_string(), None));
+    if let Some(seconds) = training::seconds(&material.log) {
+        let time = Duration::from_secs_f64(seconds.clamp(0.0, 1e12));
+        cards.push(("training time", duration_text(time), None));
+    }
+    page.cards(&cards);
+}
+
+fn diagnosis(material: &Material, page: &mut Page) {
+    page.heading("Is it any good?");
+    let Some(found) = &material.diagnosis else {
+        let problem = material.problem.as_deref().unwrap_or_default();
+        page.paragraph(&format!("There is no diagnosis: {problem}."));
+        return;
+    };
+    if let Some(judging) = &material.judging {
+        let mut text = format!(
+            "Verdict: {}. Judged without knowing the truth, by {}.",
+            verdict_text(found),
+            judging.origin
+        );
+        if judging.only_trained {
+            text += " Rows that were trained on are kind to every model: hold some out, or give others.";
+        }
+        page.paragraph(&text);
+    }
+    let notices: Vec<Notice> = found
+        .checks
+        .iter()
+        .map(|check| Notice {
+            mark: check.verdict.name().into(),
+            title: check.name.clone(),
+            texts: vec![
+                sentence(&check.finding),
+                sentence(&check.meaning),
+                format!("Limits: {}.", check.limits),
+            ],
+        })
+        .collect();
+    page.notices(&notices);
+    if found.modes.basins.len() > 1 {
+        page.table(&basins(&found.modes));
+    }
+}
+
+/// With a capital letter and a full stop.
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters
+        .next()
+        .map_or(String::new(), |c| c.to_uppercase().to_string());
+    let text = format!("{first}{}", letters.as_str());
+    if text.ends_with('.') {
+        text
+    } else {
+        text + "."
+    }
+}
+
+/// Data and generated samples side by side, on the same axes.
+fn samples(material: &Material, page: &mut Page, album: &mut Album) {
+    let Some(judging) = &material.judging else {
+        return;
+    };
+    let dim = material.content.spec.dim;
+    let time = material.content.spec.grid.t_min();
+    let cut = |rows: &[f64]| rows[..rows.len().min(POINTS * dim)].to_vec();
+    let mut data = cut(judging.rows().start);
+    material.map().data_to_user(&mut data);
+    let mut clouds = vec![("data", material.view.project(&data))];
+    if let Some(generated) = &judging.generated {
+        let mut generated = cut(generated);
+        material.map().points_to_user(time, &mut generated);
+        clouds.push(("generated samples", material.view.project(&generated)));
+    }
+    let labels = &material.view.labels;
+    let all = || clouds.iter().flat_map(|(_, points)| points.iter());
+    let x = axis_of(&labels[0], all().map(|p| p.0));
+    let y = axis_of(&labels[1], all().map(|p| p.1));
+    let figures: Vec<Figure> = clouds
+        .iter()
+        .enumerate()
+        .map(|(colour, (name, points))| {
+            let svg = Scatter {
+                alt: &format!("{name}, {} points", points.len()),
+                x: x.clone(),
+                y: y.clone(),
+                points,
+                colour,
+            }
+            .svg();
+            let caption = format!("{} {name}", points.len());
+            album.figure(&name.replace(' ', "-"), svg, &caption)
+        })
+        .collect();
+    page.heading("Samples beside data");
+    if dim > 2 {
+        page.paragraph(&format!(
+            "Seen along {} and {}, out of {dim} dimensions.",
+            labels[0], labels[1]
+        ));
+    }
+    page.figures(&figures);
+}
+
+fn losses(material: &Material, page: &mut Page, album: &mut Album) {
+    let curves = training::losses(&material.log);
+    if curves.is_empty() {
+        return;
+    }
+    let figures: Vec<Figure> = curves
+        .into_iter()
+        .map(|(name, svg)| {
+            album.figure(
+                &format!("loss-{name}"),
+                svg,
+                &format!("{name} loss by step"),
+            )
+        })
+        .collect();
+    page.heading("During training").wide_figures(&figures);
+}
+
+/// Everything that is a function of time.
+fn levels(material: &Material, page: &mut Page, album: &mut Album) {
+    let mut figures = Vec::new();
+    if let Some(found) = &material.diagnosis {
+        figures.push(album.figure(
+            "calibration",
+            reliability(&found.calibration),
+            "Calibration: of the points whose noise level the model names with this confidence, the share it gets right. Between the \
+             dotted lines is chance.",
+        ));
+        if !found.normaliser.levels.is_empty() {
+            figures.push(album.figure(
+                "free-energy",
+                normaliser(&found.normaliser),
+                "log Z + F, relative to the first level, by MBAR over the learned energies: 0 where F(t) is right. Between the dotted \
+                 lines is chance.",
+            ));
+        }
+        figures.push(overlap(&found.calibration, album));
+        figures.push(album.figure(
+            "ess-of-links",
+            links(found),
+            "Effective sample size of the weights from each level to the next lower one.",
+        ));
+    }
+    if let Some(found) = &material.evaluation {
+        let series = |name: &str, of: &dyn Fn(&diffclf::metric::Level) -> f64| Series {
+            name: name.into(),
+            points: found
+                .levels
+                .iter()
+                .map(|level| (level.time, of(level).max(0.0)))
+                .collect(),
+        };
+        let svg = Curve {
+            alt: "agreement with the exact density over time",
+            x_label: "time",
+            y_label: "share",
+            x_logarithmic: true,
+            y_logarithmic: false,
+            series: &[
+                series("R² of log-densities", &|level| level.r2),
+                series("effective sample size", &|level| level.ess),
+            ],
+        }
+        .svg();
+        figures.push(album.figure(
+            "exact-agreement",
+            svg,
+            "Against the exact density, which is known for this system: 1 is perfect, values below 0 are drawn as 0.",
+        ));
+    }
+    if !figures.is_empty() {
+        page.heading("Level by level").wide_figures(&figures);
+    }
+}
+
+/// Confidence against the share of right guesses.
+fn reliability(calibration: &Calibration) -> String {
+    let line = |name: &str, of: &dyn Fn(&diffclf::metric::diagnose::Bin) -> f64| Series {
+        name: name.into(),
+        points: calibration
+            .bins
+            .iter()
+            .map(|bin| (bin.predicted, of(bin)))
+            .collect(),
+    };
+    Curve {
+        alt: "share of right guesses against confidence",
+        x_label: "confidence",
+        y_label: "share of right guesses",
+        x_logarithmic: false,
+        y_logarithmic: false,
+        series: &[
+            line("found", &|bin| bin.observed),
+            line("calibrated", &|bin| bin.predicted),
+            line("calibrated + 2 standard deviations", &|bin| {
+                (bin.predicted + 2.0 * bin.error).min(1.0)
+            }),
+            line("calibrated - 2 standard deviations", &|bin| {
+                (bin.predicted - 2.0 * bin.error).max(0.0)
+            }),
+        ],
+    }
+    .svg()
+}
+
+/// What F(t) misses, with two standard deviations of chance around zero.
+fn normaliser(normaliser: &Normaliser) -> String {
+    let line = |name: &str, of: &dyn Fn(&NormaliserLevel) -> f64| Series {
+        name: name.into(),
+        points: normaliser
+            .levels
+            .iter()
+            .map(|level| (level.time, of(level)))
+            .collect(),
+    };
+    Curve {
+        alt: "gap between F and MBAR over time",
+        x_label: "time",
+        y_label: "log Z + F (nats)",
+        x_logarithmic: false,
+        y_logarithmic: false,
+        series: &[
+            line("found", &|level| level.gap.mean),
+            line("right", &|_| 0.0),
+            line("+ 2 standard deviations", &|level| 2.0 * level.gap.error),
+            line("- 2 standard deviations", &|level| -2.0 * level.gap.error),
+        ],
+    }
+    .svg()
+}
+
+/// Which band of levels points of each band could come from.
+fn overlap(calibration: &Calibration, album: &mut Album) -> Figure {
+    let bands = calibration.bands.len();
+    let side = bands * MAGNIFIED;
+    let values: Vec<f64> = (0..side * side)
+        .map(|cell| calibration.overlap[cell / side / MAGNIFIED * bands + cell % side / MAGNIFIED])
+        .collect();
+    let heatmap = Heatmap {
+        alt: "overlap between bands of levels",
+        x: Axis::linear("band the model names", 0.5, bands as f64 + 0.5),
+        y: Axis::linear("band the point came from", 0.5, bands as f64 + 0.5),
+        columns: side,
+        values: &values,
+        colour: Axis::linear(
+            "probability",
+            0.0,
+            values.iter().copied().fold(0.0, f64::max),
+        ),
+    };
+    let ends = [calibration.bands.first(), calibration.bands.last()].map(|band| {
+        band.map_or(String::new(), |band| {
+            format!("{:.3} to {:.3}", band.times[0], band.times[1])
+        })
+    });
+    let caption = format!(
+        "Overlap: the levels in {bands} bands of neighbours; band 1 holds times {}, band {bands} times {}.",
+        ends[0], ends[1]
+    );
+    album.heatmap("overlap", &heatmap, &caption)
+}
+
+fn links(diagnosis: &Diagnosis) -> String {
+    let links = &diagnosis.path.links;
+    let times = links.iter().map(|link| link.times[0]);
+    let first = times.clone().fold(f64::INFINITY, f64::min);
+    Curve {
+        alt: "effective sample size between neighbouring levels over time",
+        x_label: "time",
+        y_label: "effective sample size",
+        x_logarithmic: first > 0.0,
+        y_logarithmic: false,
+        series: &[Series {
+            name: "from one level to the next".into(),
+            points: times
+                .zip(links)
+                .map(|(time, link)| (time, link.ess))
+                .collect(),
+        }],
+    }
+    .svg()
+}

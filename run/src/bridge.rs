@@ -1,0 +1,225 @@
+//! An interpolant run from one endpoint to the other: the rows to start from, and the velocity that moves them.
+
+use crate::coordinates::Coordinates;
+use crate::data::read_rows;
+use crate::error::{Error, Result};
+use crate::exact::known_path;
+use crate::train::endpoint_seed;
+use diffclf::energy::exact::ExactPath;
+use diffclf::energy::{Energy, LearnedEnergy, LearnedVelocity, Velocity};
+use diffclf::model::Content;
+use diffclf::process::TimeGrid;
+use diffclf::sample::depart;
+use diffclf::system::System;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// Rows brought to their first time at once.
+const PIECE: usize = 1 << 13;
+
+/// An endpoint of an interpolant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Endpoint {
+    /// The first data set, time 0
+    Start,
+    /// The second data set, time 1
+    End,
+}
+
+/// Where the velocity comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum VelocityOrigin {
+    /// The model's network, trained with the objective velocity
+    Learned,
+    /// The formula, for a model between two built-in mixtures
+    Exact,
+}
+
+/// How an interpolant is run.
+#[derive(Debug, Clone)]
+pub struct BridgeChoice {
+    /// Endpoint to go to.
+    pub towards: Endpoint,
+    /// Rows of the other endpoint to start from; fresh ones if it is a built-in system.
+    pub rows: Option<PathBuf>,
+    /// Where the velocity comes from.
+    pub velocity: VelocityOrigin,
+}
+
+enum Field<'a> {
+    Learned(LearnedVelocity<'a>),
+    Exact(Box<ExactPath>),
+}
+
+/// An interpolant to be run from one endpoint to the other.
+pub struct Bridge<'a> {
+    content: &'a Content,
+    energy: &'a LearnedEnergy,
+    rows: Option<&'a PathBuf>,
+    towards: Endpoint,
+    field: Field<'a>,
+}
+
+impl<'a> Bridge<'a> {
+    /// The one of a model, as it is chosen.
+    pub fn open(
+        choice: &'a BridgeChoice,
+        content: &'a Content,
+        energy: &'a LearnedEnergy,
+    ) -> Result<Self> {
+        let names = || {
+            let names = content.record.data.iter().map(|data| data.name.as_str());
+            names.collect::<Vec<_>>().join(" and ")
+        };
+        let field = match choice.velocity {
+            VelocityOrigin::Learned if !content.spec.velocity => {
+                return Err(Error::Usage(
+                    "the model has no velocity, which moves the samples of an interpolant; train one with +velocity in its \
+                     objective (--objective dsm+diffclf+velocity), or, between two built-in mixtures, use --velocity exact"
+                        .into(),
+                ));
+            }
+            VelocityOrigin::Learned => Field::Learned(energy.velocity()?),
+            VelocityOrigin::Exact => match known_path(content)? {
+                Some(path) => Field::Exact(Box::new(path)),
+                None => {
+                    return Err(Error::Usage(format!(
+                        "the exact velocity is known between two built-in mixtures (mog40, mog2, two-modes, ...), and the model \
+                         was trained on {}; leave out --velocity exact, and train with +velocity in the objective",
+                        names()
+                    )));
+                }
+            },
+        };
+        Ok(Self {
+            content,
+            energy,
+            rows: choice.rows.as_ref(),
+            towards: choice.towards,
+            field,
+        })
+    }
+
+    /// The velocity.
+    pub fn velocity(&self) -> &dyn Velocity {
+        match &self.field {
+            Field::Learned(field) => field,
+            Field::Exact(path) => &**path,
+        }
+    }
+
+    /// The exact path, where it is to be used.
+    pub fn exact(&self) -> Option<&ExactPath> {
+        match &self.field {
+            Field::Learned(_) => None,
+            Field::Exact(path) => Some(path),
+        }
+    }
+
+    /// Whether the particles start from rows of a file.
+    pub fn has_rows(&self) -> bool {
+        self.rows.is_some()
+    }
+
+    /// Times of the grid from where the particles start to where they are needed.
+    pub fn times(&self, grid: &TimeGrid) -> Vec<f64> {
+        match self.towards {
+            Endpoint::Start => grid.times().iter().rev().copied().collect(),
+            Endpoint::End => grid.times().to_vec(),
+        }
+    }
+
+    /// The times of the endpoints, from where to where.
+    pub fn ends(&self) -> (f64, f64) {
+        let horizon = self.content.spec.process.horizon();
+        match self.towards {
+            Endpoint::Start => (horizon, 0.0),
+            Endpoint::End => (0.0, horizon),
+        }
+    }
+
+    /// Names of the data sets, from where to where.
+    pub fn names(&self) -> [String; 2] {
+        let name = |k: usize| {
+            let data = self.content.record.data.get(k);
+            data.map_or(String::new(), |data| data.name.clone())
+        };
+        match self.towards {
+            Endpoint::Start => [name(1), name(0)],
+            Endpoint::End => [name(0), name(1)],
+        }
+    }
+
+    /// Points at the first time, in the model's coordinates: `number` of them, or as many as there are rows.
+    pub fn departures(&self, time: f64, number: Option<usize>, seed: u64) -> Result<Vec<f64>> {
+        let dim = self.content.spec.dim;
+        let (index, which) = match self.towards {
+            Endpoint::Start => (1, "second"),
+            Endpoint::End => (0, "first"),
+        };
+        let mut points = match (self.rows, self.exact(), number) {
+            (Some(path), _, _) => self.file_rows(path, number)?,
+            (None, Some(exact), Some(number)) => return Ok(exact.sample(time, number, seed)),
+            _ => {
+                let data = self.content.record.data.get(index);
+                let Some((data, system_seed)) =
+                    data.and_then(|data| Some((data, data.system_seed?)))
+                else {
+                    return Err(Error::Usage(format!(
+                        "the {which} endpoint of the model is a file ({}); give rows of it to start from with --rows FILE.npy",
+                        data.map_or("unknown", |data| data.name.as_str())
+                    )));
+                };
+                let system = System::by_name(&data.name, dim, system_seed)?;
+                // Not the rows of a fixed set that was trained on.
+                let seed = !endpoint_seed(seed, index);
+                let rows = system.sample(number.unwrap_or(0), seed);
+                rows.into_iter().map(f64::from).collect()
+            }
+        };
+        let (end, _) = self.ends();
+        Coordinates::of(self.content).points_to_model(end, &mut points);
+        for (piece, points) in points.chunks_mut(PIECE * dim).enumerate() {
+            depart(
+                &self.content.spec.process,
+                self.velocity(),
+                (end, time),
+                seed,
+                (piece * PIECE) as u64,
+                points,
+            )?;
+        }
+        Ok(points)
+    }
+
+    fn file_rows(&self, path: &Path, number: Option<usize>) -> Result<Vec<f64>> {
+        let dim = self.content.spec.dim;
+        let (mut points, columns) = read_rows(path)?;
+        if columns != dim {
+            return Err(Error::Usage(format!(
+                "{}: the rows have {columns} columns, but the model has {dim}; give rows of the kind it was trained on",
+                path.display()
+            )));
+        }
+        let rows = points.len() / dim;
+        let number = number.unwrap_or(rows);
+        if number > rows {
+            return Err(Error::Usage(format!(
+                "-n is {number}, but {} has {rows} rows to start from; choose -n {rows}, or give more rows",
+                path.display()
+            )));
+        }
+        points.truncate(number * dim);
+        Ok(points)
+    }
+
+    /// Log-density at a time, in the model's coordinates: exact, or the model's own.
+    pub fn log_density(&self, time: f64, points: &[f64], out: &mut [f64]) {
+        let energy = self
+            .exact()
+            .map_or(self.energy as &dyn Energy, |path| path as &dyn Energy);
+        energy.log_density(&[time], points, out);
+    }
+}

@@ -1,0 +1,150 @@
+//! Models and systems composed in the coordinates of their data, sampled by sequential Monte Carlo.
+
+use crate::error::{Error, Result};
+use diffclf::energy::compose::{Composition, Expression, start_of};
+use diffclf::energy::exact::ExactPath;
+use diffclf::energy::{Energy, LearnedEnergy, Rescaled};
+use diffclf::engine::{Isa, Pool};
+use diffclf::model::{Content, Model};
+use diffclf::process::{Process, TimeGrid};
+use diffclf::sample::{Particles, Path, Prior, Smc, SmcLevel, Start};
+use diffclf::system::System;
+use std::sync::Arc;
+
+/// What is composed.
+pub struct Compound<'a> {
+    /// The composition; every name in it is a model or a system.
+    pub expression: &'a Expression,
+    /// Models with their names.
+    pub models: &'a [(&'a str, Model)],
+    /// Names and the systems with exact marginals that they stand for.
+    pub systems: &'a [(&'a str, &'a str)],
+    /// Seed of the systems' own parameters.
+    pub system_seed: u64,
+    /// Levels of the path, if not those of the models' grid.
+    pub levels: Option<usize>,
+}
+
+/// Samples of a composition, and the path they were led along.
+pub struct Composed {
+    /// The samples.
+    pub particles: Particles,
+    /// The process of all members.
+    pub process: Process,
+    /// The levels.
+    pub grid: TimeGrid,
+}
+
+impl Compound<'_> {
+    /// Leads particles from the noisiest level down the path of compositions. `see` is told the times of all levels and the level that
+    /// is done.
+    pub fn sample(
+        &self,
+        smc: &Smc,
+        particles: usize,
+        pool: Arc<Pool>,
+        isa: Isa,
+        see: &mut dyn FnMut(&[f64], &SmcLevel),
+    ) -> Result<Composed> {
+        let (process, grid, dim) = common(self.models)?;
+        let grid = match self.levels {
+            Some(levels) => grid.with_levels(levels)?,
+            None => grid,
+        };
+        let learned: Vec<LearnedEnergy> = self
+            .models
+            .iter()
+            .map(|(_, model)| model.energy(pool.clone(), isa))
+            .collect::<diffclf::Result<_>>()?;
+        let rescaled: Vec<Rescaled<'_, LearnedEnergy>> = self
+            .models
+            .iter()
+            .zip(&learned)
+            .map(|((_, model), energy)| rescale(&model.content, energy))
+            .collect();
+        let exact: Vec<ExactPath> = self
+            .systems
+            .iter()
+            .map(|(_, name)| exact_path(name, dim, self.system_seed, process))
+            .collect::<Result<_>>()?;
+        let mut members: Vec<(&str, &dyn Energy)> = Vec::new();
+        let mut priors: Vec<(&str, Prior)> = Vec::new();
+        for ((name, model), energy) in self.models.iter().zip(&rescaled) {
+            members.push((name, energy));
+            let prior = Prior::of(&model.content.spec);
+            priors.push((name, energy.prior(grid.t_max(), &prior)));
+        }
+        for ((name, _), path) in self.systems.iter().zip(&exact) {
+            members.push((name, path));
+            let (mean, variance) = (path.start().mean(), path.start().variance());
+            priors.push((name, Prior::new(&process, grid.t_max(), &mean, variance)));
+        }
+        let composition = Composition::new(self.expression, &members)?;
+        let start = start_of(self.expression, &priors)?;
+        let times: Vec<f64> = grid.times().iter().rev().copied().collect();
+        let path = Path {
+            energy: &composition,
+            times: &times,
+            start: Start::Mixture(&start),
+            transport: None,
+        };
+        let particles = smc.run(&path, particles, &mut |level| see(&times, level))?;
+        Ok(Composed {
+            particles,
+            process,
+            grid,
+        })
+    }
+}
+
+/// Process, grid and dimension that all models share. Paths are composed time by time, so the times must mean the same noise.
+fn common(models: &[(&str, Model)]) -> Result<(Process, TimeGrid, usize)> {
+    let Some((first, model)) = models.first() else {
+        let process = Process::default();
+        return Ok((process, TimeGrid::default_for(&process), 2));
+    };
+    let spec = &model.content.spec;
+    for (name, other) in models {
+        let other = &other.content.spec;
+        if other.process.is_interpolant() {
+            return Err(Error::Usage(format!(
+                "{name} is a model of the {} interpolant, which has no noise to start from; compose models of diffusions",
+                other.process.name()
+            )));
+        }
+        let ends = |grid: &TimeGrid| (grid.t_min(), grid.t_max());
+        if other.process != spec.process || ends(&other.grid) != ends(&spec.grid) {
+            return Err(Error::Usage(format!(
+                "{first} and {name} have different processes or times ({:?} from {} to {}, and {:?} from {} to {}); train them with \
+                 the same --process, --t-min and --t-max",
+                spec.process,
+                spec.grid.t_min(),
+                spec.grid.t_max(),
+                other.process,
+                other.grid.t_min(),
+                other.grid.t_max()
+            )));
+        }
+    }
+    Ok((spec.process, spec.grid.clone(), spec.dim))
+}
+
+/// The model's energy in the coordinates of its data.
+pub fn rescale<'a>(content: &Content, energy: &'a LearnedEnergy) -> Rescaled<'a, LearnedEnergy> {
+    Rescaled {
+        inner: energy,
+        process: content.spec.process,
+        standardisation: content.standardisation.clone(),
+    }
+}
+
+fn exact_path(name: &str, dim: usize, seed: u64, process: Process) -> Result<ExactPath> {
+    let system = System::by_name(name, dim, seed)?;
+    match system.mixture() {
+        Some(mixture) => Ok(ExactPath::new(process, mixture.clone(), None)?),
+        None => Err(Error::Usage(format!(
+            "the marginals of {name} under noise are not known exactly; train a model on it, or use mog40, mog2, two-modes, \
+             upper-pair or lower-pair"
+        ))),
+    }
+}

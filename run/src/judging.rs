@@ -1,0 +1,311 @@
+//! What a model is judged by: rows in its coordinates, trained on or not, samples of its own, and the log of its training.
+
+use crate::data::Origin;
+use crate::error::{Error, Result};
+use crate::run_folder::LOG;
+use crate::train::endpoint_seed;
+use diffclf::energy::{Energy, LearnedEnergy};
+use diffclf::metric::diagnose::{Data, Diagnosis, DiagnosisSettings, History, Subject};
+use diffclf::model::{Content, DataRecord};
+use diffclf::sample::{Flow, Prior, Sampler, Solver, Task, depart, times_of};
+use diffclf::system::System;
+use diffclf::train::Source;
+use std::path::Path;
+
+/// Rows of each kind that are kept in memory.
+const MOST_ROWS: usize = 20_000;
+
+/// Rows of one endpoint.
+struct Endpoint {
+    /// Rows that were not trained on; empty if there are none.
+    fresh: Vec<f64>,
+    /// Rows that were trained on, where it is known which.
+    trained: Option<Vec<f64>>,
+    name: String,
+}
+
+/// See the module's text.
+pub struct Judging {
+    dim: usize,
+    endpoints: Vec<Endpoint>,
+    /// Where the rows came from, in words.
+    pub origin: String,
+    /// The rows were trained on: there are no others.
+    pub only_trained: bool,
+    history: Option<History>,
+    /// Points generated at the model's smallest time.
+    pub generated: Option<Vec<f64>>,
+}
+
+impl Judging {
+    /// Rows from files, or from the systems the model was trained on.
+    pub fn gather(content: &Content, files: [Option<&Path>; 2], model: &Path) -> Result<Self> {
+        let ends = if content.spec.process.is_interpolant() {
+            2
+        } else {
+            1
+        };
+        if ends == 1 && files[1].is_some() {
+            return Err(Error::Usage(format!(
+                "--end is for interpolants, and the model's process is {}; leave it out",
+                content.spec.process.name()
+            )));
+        }
+        let endpoints = (0..ends)
+            .map(|k| match files[k] {
+                Some(path) => from_file(content, path, k),
+                None => from_record(content, k),
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let only_trained = endpoints.iter().any(|endpoint| endpoint.fresh.is_empty());
+        let names: Vec<&str> = endpoints.iter().map(|end| end.name.as_str()).collect();
+        let dim = content.spec.dim;
+        let rows = |endpoint: &Endpoint| endpoint.rows(only_trained).len() / dim;
+        let origin = format!(
+            "{}, {} rows that were {}trained on",
+            names.join(" and "),
+            rows(&endpoints[0]),
+            if only_trained { "" } else { "not " }
+        );
+        Ok(Self {
+            dim,
+            endpoints,
+            origin,
+            only_trained,
+            history: history(&model.with_file_name(LOG), content),
+            generated: None,
+        })
+    }
+
+    /// Generates samples at the smallest time of the model: down from noise, or, for an interpolant with a learned velocity, from rows of
+    /// the second endpoint. Without a velocity there are none.
+    pub fn generate(
+        &mut self,
+        content: &Content,
+        energy: &LearnedEnergy,
+        count: usize,
+        seed: u64,
+        progress: &mut dyn FnMut(usize),
+    ) -> Result<()> {
+        let spec = &content.spec;
+        if count == 0 || (spec.process.is_interpolant() && !spec.velocity) {
+            return Ok(());
+        }
+        if let Some(end) = self.endpoints.get(1) {
+            let rows = end.rows(self.only_trained);
+            let mut points = rows[..rows.len().min(count * spec.dim)].to_vec();
+            let times: Vec<f64> = spec.grid.times().iter().rev().copied().collect();
+            let velocity = energy.velocity()?;
+            let ends = (spec.process.horizon(), times[0]);
+            depart(&spec.process, &velocity, ends, seed, 0, &mut points)?;
+            let flow = Flow {
+                energy,
+                process: &spec.process,
+                velocity: Some(&velocity),
+                solver: Solver::Heun,
+                divergence: None,
+                seed,
+            };
+            flow.carry(&times, 0, &mut points, &mut |share| {
+                progress((share * times.len() as f64) as usize);
+            })?;
+            self.generated = Some(points);
+            return Ok(());
+        }
+        let mut times = times_of(&spec.grid);
+        // Not the last step to time 0: what is compared is the marginal at the smallest time, its noise included.
+        times.pop();
+        let task = Task {
+            energy,
+            process: &spec.process,
+            times: &times,
+            start: &Prior::of(spec),
+            particles: 0..count as u64,
+            seed,
+        };
+        self.generated = Some(Sampler::by_name("ddim")?.run(&task, progress)?);
+        Ok(())
+    }
+
+    /// Rows to judge by, in the model's coordinates.
+    pub fn rows(&self) -> Data<'_> {
+        self.data(|end| Some(end.rows(self.only_trained)))
+            .unwrap_or(Data {
+                start: &[],
+                end: None,
+                dim: self.dim,
+            })
+    }
+
+    fn data<'a>(&'a self, of: impl Fn(&'a Endpoint) -> Option<&'a [f64]>) -> Option<Data<'a>> {
+        Some(Data {
+            start: of(&self.endpoints[0])?,
+            end: match self.endpoints.get(1) {
+                Some(end) => Some(of(end)?),
+                None => None,
+            },
+            dim: self.dim,
+        })
+    }
+
+    /// Runs the checks.
+    pub fn diagnosis(
+        &self,
+        content: &Content,
+        energy: &dyn Energy,
+        settings: DiagnosisSettings,
+        progress: &mut dyn FnMut(usize),
+    ) -> Result<Diagnosis> {
+        let trained = if self.only_trained {
+            None
+        } else {
+            self.data(|end| end.trained.as_deref())
+        };
+        let subject = Subject {
+            energy,
+            process: &content.spec.process,
+            grid: &content.spec.grid,
+            rows: self.rows(),
+            trained,
+            generated: self.generated.as_deref(),
+            history: self.history,
+        };
+        Ok(Diagnosis::run(&subject, settings, progress)?)
+    }
+}
+
+/// How much is computed, for so many points of the larger checks.
+pub fn diagnosis_settings(points: usize, seed: u64) -> DiagnosisSettings {
+    DiagnosisSettings {
+        classified: points,
+        path_points: (points / 16).max(20),
+        basin_points: points,
+        compared: (points * 3 / 16).max(20),
+        seed,
+    }
+}
+
+impl Endpoint {
+    fn rows(&self, trained: bool) -> &[f64] {
+        match &self.trained {
+            Some(rows) if trained => rows,
+            _ => &self.fresh,
+        }
+    }
+}
+
+/// A file: if it is the one that was trained on, its held-out rows are known.
+fn from_file(content: &Content, path: &Path, endpoint: usize) -> Result<Endpoint> {
+    let origin = Origin::file(path)?;
+    let dim = content.spec.dim;
+    if origin.dim()? != dim {
+        return Err(Error::Usage(format!(
+            "{}: the rows have {} columns, but the model has {dim}; give data of the kind it was trained on",
+            path.display(),
+            origin.dim()?
+        )));
+    }
+    origin.moments(&mut |_| ())?;
+    let record = origin.record().clone();
+    let name = path.display().to_string();
+    let trained_on = content.record.data.get(endpoint);
+    let same = trained_on.is_some_and(|data| data.sha256 == record.sha256);
+    let prepared = origin.prepare(&content.standardisation)?;
+    let rows = record.rows.unwrap_or(0);
+    if !same {
+        let feed = prepared.feed(1, 0, 0.0);
+        return Ok(Endpoint {
+            fresh: take(&*feed.train, rows, dim),
+            trained: None,
+            name,
+        });
+    }
+    let settings = &content.record.settings;
+    let share = settings.held_out.map_or(0.0, |rule| rule.share);
+    let feed = prepared.feed(1, endpoint_seed(settings.seed, endpoint), share);
+    let held_out = feed.held_out.as_ref().map_or(0, |(_, count)| *count);
+    Ok(Endpoint {
+        fresh: feed
+            .held_out
+            .as_ref()
+            .map_or(Vec::new(), |(source, count)| take(&**source, *count, dim)),
+        trained: Some(take(&*feed.train, rows - held_out, dim)),
+        name,
+    })
+}
+
+/// The system the model was trained on: fresh draws, and the very rows if a fixed set was drawn.
+fn from_record(content: &Content, endpoint: usize) -> Result<Endpoint> {
+    let record = content.record.data.get(endpoint);
+    let Some((record, system_seed)) =
+        record.and_then(|data: &DataRecord| Some((data, data.system_seed?)))
+    else {
+        let (what, how) = [
+            ("", "DATA.npy"),
+            (" of the second endpoint", "--end DATA1.npy"),
+        ][endpoint];
+        return Err(Error::Usage(format!(
+            "the model was trained on a file, so there are no rows{what} to judge it by; give them: {how}"
+        )));
+    };
+    let dim = content.spec.dim;
+    let system = System::by_name(&record.name, dim, system_seed)?;
+    let seed = endpoint_seed(content.record.settings.seed, endpoint);
+    let standardise = |rows: Vec<f32>| -> Vec<f64> {
+        let map = &content.standardisation;
+        rows.chunks_exact(dim)
+            .flat_map(|row| row.iter().zip(&map.shift))
+            .map(|(x, shift)| (f64::from(*x) - shift) / map.scale)
+            .collect()
+    };
+    Ok(Endpoint {
+        fresh: standardise(system.sample(MOST_ROWS, !seed)),
+        trained: record
+            .rows
+            .map(|rows| standardise(system.sample(rows.min(MOST_ROWS), seed))),
+        name: format!("fresh rows of {}", record.name),
+    })
+}
+
+/// The first rows that a source deals, each once.
+fn take(source: &dyn Source, rows: usize, dim: usize) -> Vec<f64> {
+    let mut row = vec![0f32; dim];
+    (0..rows.min(MOST_ROWS))
+        .flat_map(|k| {
+            source.fill(k as u64, 0, &mut row);
+            row.iter().map(|x| f64::from(*x)).collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+/// Lines of a run's log; none if there is no log.
+pub fn log_lines(path: &Path) -> Vec<serde_json::Value> {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    text.lines()
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .collect()
+}
+
+/// The held-out loss in the last stage, if the log beside the model tells of it.
+fn history(path: &Path, content: &Content) -> Option<History> {
+    let last_stage = content.record.settings.stages.len().saturating_sub(1) as u64;
+    let losses: Vec<(u64, f64)> = log_lines(path)
+        .iter()
+        .filter(|entry| entry["stage"].as_u64() == Some(last_stage))
+        .filter_map(|entry| {
+            Some((
+                entry["step"].as_u64()?,
+                entry["held_out"]["total"].as_f64()?,
+            ))
+        })
+        .collect();
+    let (_, last) = *losses.last()?;
+    let (best_step, best) = *losses.iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
+    let largest = losses.iter().map(|loss| loss.1).fold(best, f64::max);
+    Some(History {
+        best_step,
+        best,
+        last,
+        range: largest - best,
+    })
+}

@@ -1,0 +1,22 @@
+//! From data to verdict: settings, data files, run folders, training, judging and generation. It knows paths, not terminals: progress
+//! and interruption go through a [`Watch`].
+
+pub mod anneal;
+pub mod bridge;
+pub mod compose;
+pub mod coordinates;
+pub mod data;
+pub mod error;
+pub mod exact;
+pub mod files;
+pub mod judging;
+pub mod machine;
+pub mod named;
+pub mod run_folder;
+pub mod session;
+pub mod settings;
+pub mod train;
+pub mod watch;
+
+pub use error::{Error, Result};
+pub use watch::{Bar, Silent, Watch};

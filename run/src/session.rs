@@ -1,0 +1,248 @@
+//! What goes along with `diffclf train`: log, checkpoints, progress, and a good end whatever happens.
+
+use crate::error::{Error, Result};
+use crate::run_folder::{Log, RunFolder};
+use crate::watch::{Bar, Watch, duration_text};
+use diffclf::Error as CoreError;
+use diffclf::model::{Checkpoint, Content, Model};
+use diffclf::train::{
+    End, Losses, Moment, Observer, State, StepReport, TrainSettings, Trainer, run,
+};
+use serde_json::json;
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+/// A trainer at work in its folder.
+pub struct Session<'a> {
+    /// The run folder.
+    pub folder: &'a RunFolder,
+    /// What the model file says.
+    pub content: &'a Content,
+    /// The log, open at the trainer's step.
+    pub log: Log,
+    /// Steps between two lines of it.
+    pub log_every: u64,
+    /// Seconds of training before this session.
+    pub seconds: f64,
+    /// Time between two checkpoints.
+    pub checkpoint_every: Duration,
+    /// Who follows it.
+    pub watch: &'a dyn Watch,
+}
+
+/// A session while it trains: what is shown, and when the last checkpoint was.
+struct Course<'a> {
+    session: Session<'a>,
+    /// None once a failure took it down.
+    progress: Option<Box<dyn Bar>>,
+    begin: Instant,
+    last_checkpoint: Instant,
+    /// Losses of the last step, in words.
+    last: String,
+}
+
+impl Observer for Course<'_> {
+    type Error = Error;
+
+    fn after_step(&mut self, trainer: &Trainer, report: &StepReport) -> Result<ControlFlow<()>> {
+        let state = trainer.state();
+        let settings = &self.session.content.record.settings;
+        let stage_ended = state.stage != report.stage;
+        let log_every = self.session.log_every;
+        if stage_ended || report.held_out.is_some() || state.step.is_multiple_of(log_every) {
+            let entry = self.session.entry(report, self.seconds());
+            self.session.log.write(&entry)?;
+        }
+        let stages = settings.stages.len();
+        if let Some(progress) = &mut self.progress {
+            if report.stopped_early {
+                progress.note(&format!(
+                    "stage {} ended at step {}: the held-out loss no longer fell",
+                    report.stage + 1,
+                    state.step
+                ));
+            }
+            progress.set(planned(settings, state), &|| {
+                self.session.message(report, stages)
+            });
+        }
+        if trainer.finished() {
+            self.last = self.session.message(report, stages);
+        }
+        Ok(if self.session.watch.stopped() {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        })
+    }
+
+    fn due(&mut self) -> bool {
+        self.last_checkpoint.elapsed() >= self.session.checkpoint_every
+    }
+
+    fn keep(&mut self, state: &State, moment: Moment) -> Result<()> {
+        self.session.save(state)?;
+        if moment != Moment::Within {
+            let model = self.session.model(state);
+            self.session.folder.write_model(&model)?;
+        }
+        self.last_checkpoint = Instant::now();
+        Ok(())
+    }
+
+    fn failed(&mut self, error: CoreError) -> Error {
+        // The bar goes before the words come.
+        self.progress = None;
+        self.session.diverged(error)
+    }
+}
+
+impl Course<'_> {
+    /// Seconds of training, those of earlier sessions included.
+    fn seconds(&self) -> f64 {
+        self.session.seconds + self.begin.elapsed().as_secs_f64()
+    }
+}
+
+impl Session<'_> {
+    /// Runs to the end, to an interruption or to a number that is not finite.
+    pub fn train(self, mut trainer: Trainer) -> Result<()> {
+        let settings = &self.content.record.settings;
+        let total = settings.steps();
+        if trainer.finished() {
+            self.folder.write_model(&self.model(trainer.state()))?;
+            self.watch.note(&format!(
+                "finished already: {}",
+                self.folder.model_path().display()
+            ));
+            return Ok(());
+        }
+        let (begin, done) = (Instant::now(), planned(settings, trainer.state()));
+        let mut course = Course {
+            progress: Some(self.watch.begin("train", total, done)),
+            begin,
+            last_checkpoint: begin,
+            last: String::new(),
+            session: self,
+        };
+        let end = run(&mut trainer, &mut course)?;
+        let (step, seconds) = (trainer.state().step, course.seconds());
+        let Course {
+            session,
+            progress,
+            last,
+            ..
+        } = course;
+        let close = |text: &str| progress.into_iter().for_each(|bar| bar.finish(text));
+        if end == End::Stopped {
+            close("interrupted");
+            return Err(Error::Interrupted(format!(
+                "step {step} of {total} is saved; continue with: diffclf train -o {} --resume",
+                session.folder.path().display()
+            )));
+        }
+        close(&format!("{step} steps, {last}"));
+        session.watch.note(&format!(
+            "model: {} (trained for {})",
+            session.folder.model_path().display(),
+            duration_text(Duration::from_secs_f64(seconds.clamp(0.0, 1e12)))
+        ));
+        Ok(())
+    }
+
+    fn model(&self, state: &State) -> Model {
+        let mut content = self.content.clone();
+        content.record.steps = state.step;
+        Model {
+            content,
+            params: state.params.clone(),
+            average: (!state.average.is_empty()).then(|| state.average.clone()),
+        }
+    }
+
+    fn save(&mut self, state: &State) -> Result<()> {
+        self.log.sync()?;
+        let mut content = self.content.clone();
+        content.record.steps = state.step;
+        self.folder.write_checkpoint(&Checkpoint {
+            content,
+            state: state.clone(),
+        })
+    }
+
+    /// The last good checkpoint stays, and becomes the model.
+    fn diverged(&self, error: CoreError) -> Error {
+        if !matches!(error, CoreError::NonFinite { .. }) {
+            return error.into();
+        }
+        let folder = self.folder.path().display();
+        let kept = match self.folder.checkpoint() {
+            Ok(Some(checkpoint)) => {
+                let model = self.model(&checkpoint.state);
+                match self.folder.write_model(&model) {
+                    Ok(()) => format!(
+                        "The checkpoint of step {} is kept in {folder}, and its model is written there",
+                        checkpoint.state.step
+                    ),
+                    Err(error) => error.to_string(),
+                }
+            }
+            Ok(None) => {
+                format!("It came before the first checkpoint; log.jsonl in {folder} tells how")
+            }
+            Err(error) => error.to_string(),
+        };
+        Error::Diverged {
+            source: error,
+            kept,
+        }
+    }
+
+    fn losses(&self, stage: usize, losses: &Losses) -> serde_json::Value {
+        let objectives = &self.content.record.settings.stages[stage].objectives;
+        let mut entry = serde_json::Map::new();
+        for (term, loss) in objectives.iter().zip(&losses.terms) {
+            entry.insert(term.objective.objective().name().into(), json!(loss));
+        }
+        entry.insert("total".into(), json!(losses.total));
+        entry.into()
+    }
+
+    /// A line of the log: every figure of a step.
+    fn entry(&self, report: &StepReport, seconds: f64) -> serde_json::Value {
+        let mut entry = json!({
+            "step": report.step + 1,
+            "stage": report.stage,
+            "loss": self.losses(report.stage, &report.losses),
+            "gradient_norm": report.gradient_norm,
+            "rate": report.rate,
+            "seconds": seconds,
+        });
+        if let Some(held_out) = &report.held_out {
+            entry["held_out"] = self.losses(report.stage, held_out);
+        }
+        if report.stopped_early {
+            entry["stopped_early"] = json!(true);
+        }
+        entry
+    }
+
+    fn message(&self, report: &StepReport, stages: usize) -> String {
+        let objectives = &self.content.record.settings.stages[report.stage].objectives;
+        let terms: Vec<String> = objectives
+            .iter()
+            .zip(&report.losses.terms)
+            .map(|(term, loss)| format!("{} {loss:.4}", term.objective.objective().name()))
+            .collect();
+        format!("stage {}/{stages}: {}", report.stage + 1, terms.join(", "))
+    }
+}
+
+/// Steps behind a state as the plan counts them: a stage that ended early counts in full.
+fn planned(settings: &TrainSettings, state: &State) -> u64 {
+    let before: u64 = settings.stages[..state.stage.min(settings.stages.len())]
+        .iter()
+        .map(|stage| stage.steps)
+        .sum();
+    before + (state.step - state.stage_start)
+}

@@ -1,0 +1,59 @@
+//! `Watch`: how long work is followed and stopped by whoever started it, a terminal, a notebook or nobody.
+
+use std::time::Duration;
+
+/// Somebody who follows long work.
+pub trait Watch {
+    /// Work of `total` steps begins, of which `done` are behind us (when a run is resumed).
+    fn begin(&self, label: &str, total: u64, done: u64) -> Box<dyn Bar>;
+
+    /// Something worth a line.
+    fn note(&self, text: &str);
+
+    /// Whether the work should save what it has and end.
+    fn stopped(&self) -> bool {
+        false
+    }
+}
+
+/// One piece of work under way.
+pub trait Bar {
+    /// `position` steps are done; `message` says how it goes and is built only when it is shown.
+    fn set(&mut self, position: u64, message: &dyn Fn() -> String);
+
+    /// A line that stays.
+    fn note(&mut self, text: &str);
+
+    /// The work has ended; `message` stays.
+    fn finish(self: Box<Self>, message: &str);
+}
+
+/// Nobody.
+pub struct Silent;
+
+impl Watch for Silent {
+    fn begin(&self, _label: &str, _total: u64, _done: u64) -> Box<dyn Bar> {
+        Box::new(Silent)
+    }
+
+    fn note(&self, _text: &str) {}
+}
+
+impl Bar for Silent {
+    fn set(&mut self, _position: u64, _message: &dyn Fn() -> String) {}
+
+    fn note(&mut self, _text: &str) {}
+
+    fn finish(self: Box<Self>, _message: &str) {}
+}
+
+/// A duration as people say it: `8 s`, `3 min 05 s`, `2 h 14 min`.
+pub fn duration_text(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    match seconds {
+        0..10 => format!("{:.1} s", duration.as_secs_f64()),
+        10..60 => format!("{seconds} s"),
+        60..3600 => format!("{} min {:02} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {:02} min", seconds / 3600, seconds / 60 % 60),
+    }
+}
