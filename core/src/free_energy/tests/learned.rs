@@ -100,7 +100,8 @@ fn assert_covered(dim: usize, rho: f64) {
     let found: Vec<LearnedDifference> = (0..replicates)
         .map(|replica| difference(dim, 1000, rho, replica, 0.0))
         .collect();
-    let pick: [(&str, fn(&LearnedDifference) -> crate::metric::Estimate); 3] = [
+    type Figure = fn(&LearnedDifference) -> crate::metric::Estimate;
+    let pick: [(&str, Figure); 3] = [
         ("integration", |d| d.integration),
         ("MBAR", |d| d.mbar),
         ("stated", |d| d.stated),
