@@ -1,6 +1,5 @@
 //! What `sample` and `anneal` share for interpolants: the endpoint to go to, the rows to start from, and the velocity that moves them.
 
-use crate::coordinates::Coordinates;
 use crate::data::read_rows;
 use crate::error::{Error, Result};
 use crate::exact::known_path;
@@ -259,7 +258,7 @@ impl<'a> Bridge<'a> {
             }
         };
         let (end, _) = self.ends();
-        Coordinates::of(self.content).points_to_model(end, &mut points);
+        self.content.points_to_model(end, &mut points);
         for (piece, points) in points.chunks_mut(PIECE * dim).enumerate() {
             depart(
                 &self.content.spec.process,

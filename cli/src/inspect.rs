@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::files::{model_path, read_bytes};
 use crate::print::print;
-use diffclf::energy::ModelSpec;
+use diffclf::energy::{ModelSpec, Scale};
 use diffclf::format::model::ModelFile;
 use diffclf::model::Content;
 use diffclf::train::StageSettings;
@@ -131,9 +131,12 @@ pub fn facts(content: &Content) -> Vec<(&'static str, String)> {
         (
             "standardisation",
             format!(
-                "(x - {}) / {:.6}",
+                "(x - {}) / {}",
                 shown(&content.standardisation.shift),
-                content.standardisation.scale
+                match &content.standardisation.scale {
+                    Scale::Common(scale) => format!("{scale:.6}"),
+                    Scale::Columns(scales) => shown(scales),
+                }
             ),
         ),
         ("units", record.units.clone()),

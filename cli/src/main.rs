@@ -5,7 +5,6 @@ mod annealing;
 mod bridge;
 mod compare;
 mod compose;
-mod coordinates;
 mod data;
 mod demo;
 mod density;

@@ -2,20 +2,19 @@
 
 use crate::annealing::write_rows;
 use crate::bridge::{Bridge, BridgeArgs};
-use crate::coordinates::Coordinates;
 use crate::error::{Error, Result};
 use crate::files::write_atomic;
 use crate::named::word;
 use crate::opened::{ModelArgs, RecordArgs};
 use crate::progress::Progress;
-use diffclf::energy::LearnedEnergy;
+use diffclf::energy::{LearnedEnergy, Prior};
 use diffclf::format::npy::write_npy;
 use diffclf::model::Content;
 use diffclf::process::TimeGrid;
 use diffclf::rng::{Purpose, Stream};
 use diffclf::sample::{
-    Ddim, Diffusivity, Divergence, Flow, Integrator, InterpolantSde, Prior, ReverseSde, Sampler,
-    Solver, Task, times_of,
+    Ddim, Diffusivity, Divergence, Flow, Integrator, InterpolantSde, ReverseSde, Sampler, Solver,
+    Task, times_of,
 };
 use serde_json::json;
 use std::path::PathBuf;
@@ -209,18 +208,17 @@ pub fn run(args: Args) -> Result<()> {
         }
         (Method::InterpolantSde(_), None) => return unfit("interpolants", "reverse-sde"),
     };
-    let coordinates = Coordinates::of(content);
     match &bridge {
         Some(bridge) => {
             let times = bridge.times(&grid);
-            coordinates.points_to_user(times[times.len() - 1], &mut drawn.points);
+            content.points_to_data(times[times.len() - 1], &mut drawn.points);
         }
-        None => coordinates.data_to_user(&mut drawn.points),
+        None => content.standardisation.to_data(&mut drawn.points),
     }
     let number = drawn.points.len() / spec.dim;
     write_rows(&args.output, &drawn.points, number)?;
     if let Some(path) = &args.log_density {
-        let volume = spec.dim as f64 * content.standardisation.scale.ln();
+        let volume = content.standardisation.log_volume();
         drawn
             .log_density
             .iter_mut()

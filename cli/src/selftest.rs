@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::print::{print, table_text};
 use crate::report::page::Table;
 use diffclf::energy::exact::ExactPath;
-use diffclf::energy::{Energy, LearnedEnergy, ModelSpec, NetworkSpec};
+use diffclf::energy::{Coordinates, Energy, LearnedEnergy, ModelSpec, NetworkSpec, Prior};
 use diffclf::engine::{Isa, Pool, Real};
 use diffclf::format::npy::{NpyView, write_npy};
 use diffclf::model::{Checkpoint, Content, Model, Record};
@@ -13,11 +13,10 @@ use diffclf::objective::parse_terms;
 use diffclf::process::sampler::GridStratified;
 use diffclf::process::{Process, TimeSampler};
 use diffclf::rng::{Purpose, Stream};
-use diffclf::sample::{Prior, Sampler, Task, times_of};
+use diffclf::sample::{Sampler, Task, times_of};
 use diffclf::system::{Covariance, GaussianMixture, System};
 use diffclf::train::{
-    Endpoints, Losses, Resampled, Standardisation, Step, StepPlan, StepReport, TrainSettings,
-    Trainer,
+    Endpoints, Losses, Resampled, Step, StepPlan, StepReport, TrainSettings, Trainer,
 };
 use std::sync::Arc;
 use std::time::Instant;
@@ -144,8 +143,8 @@ impl Rows {
     }
 
     fn with<R>(&self, interpolant: bool, then: impl FnOnce(Endpoints<'_>) -> R) -> R {
-        let start = Resampled::new(&self.start, 1, Standardisation::identity(3));
-        let end = Resampled::new(&self.end, 2, Standardisation::identity(3));
+        let start = Resampled::new(&self.start, 1, Coordinates::identity(3));
+        let end = Resampled::new(&self.end, 2, Coordinates::identity(3));
         then(Endpoints {
             start: &start,
             end: if interpolant { Some(&end) } else { None },
@@ -342,6 +341,7 @@ fn gaussian() -> diffclf::Result<Finding> {
         let zeros = vec![0.0; spec.layout().len()];
         let time = 0.4 * spec.process.horizon();
         let Prior { mean, std } = Prior::new(&spec.process, time, &spec.mean, spec.variance);
+        let std = std.at(0);
         let points = normals(3, 2.0 * std);
         let square: f64 = points
             .iter()
@@ -429,7 +429,7 @@ fn resume() -> diffclf::Result<Finding> {
     let settings = settings();
     let content = |steps| Content {
         spec: spec.clone(),
-        standardisation: Standardisation::identity(3),
+        standardisation: Coordinates::identity(3),
         record: Record {
             version: env!("CARGO_PKG_VERSION").into(),
             settings: settings.clone(),
@@ -482,7 +482,7 @@ fn files() -> diffclf::Result<Finding> {
         params: random_params(&spec),
         average: None,
         content: Content {
-            standardisation: Standardisation::identity(3),
+            standardisation: Coordinates::identity(3),
             record: Record {
                 version: env!("CARGO_PKG_VERSION").into(),
                 settings: settings(),

@@ -6,16 +6,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use diffclf::Result;
-use diffclf::energy::{Form, LearnedEnergy, ModelSpec, NetworkSpec};
+use diffclf::energy::{Coordinates, Form, LearnedEnergy, ModelSpec, NetworkSpec};
 use diffclf::engine::{Isa, Pool};
 use diffclf::objective::parse_terms;
 use diffclf::process::sampler::GridStratified;
 use diffclf::process::{Process, TimeSampler};
 use diffclf::rng::{Purpose, Stream};
 use diffclf::system::System;
-use diffclf::train::{
-    Adam, Endpoints, InMemory, Losses, Shuffled, Source, Standardisation, Step, StepPlan, clip,
-};
+use diffclf::train::{Adam, Endpoints, InMemory, Losses, Shuffled, Source, Step, StepPlan, clip};
 
 /// What is timed.
 #[derive(Clone)]
@@ -102,7 +100,7 @@ impl Case {
 fn time_step(case: &Case, pool: Arc<Pool>, isa: Isa, seconds: f64) -> Result<(f64, f64, f64)> {
     let mut step = case.step(pool, isa)?;
     let (start_table, end_table) = (case.table()?, case.table()?);
-    let identity = Standardisation::identity(case.spec.dim);
+    let identity = Coordinates::identity(case.spec.dim);
     let (start, _) = Shuffled::split(&start_table, &identity, case.batch, 7, 0);
     let (end, _) = Shuffled::split(&end_table, &identity, case.batch, 8, 0);
     let from = Endpoints {
@@ -219,7 +217,7 @@ fn dump(
     let mut step = case.step(pool, isa)?;
     let (b, n, d) = (case.batch, case.levels, case.spec.dim);
     let (start_table, end_table) = (case.table()?, case.table()?);
-    let identity = Standardisation::identity(d);
+    let identity = Coordinates::identity(d);
     let (start, _) = Shuffled::split(&start_table, &identity, b, 7, 0);
     let (end, _) = Shuffled::split(&end_table, &identity, b, 8, 0);
     let from = Endpoints {

@@ -1,7 +1,6 @@
 //! `diffclf free-energy levels`: MBAR over the learned energies of a model against the F(t) it learned.
 
 use super::output::{Output, facts, integrand_figure, overlap_figure, overlap_notices};
-use crate::coordinates::Coordinates;
 use crate::error::{Error, Result};
 use crate::files::{MappedNpy, read_model};
 use crate::machine::Machine;
@@ -83,7 +82,7 @@ pub fn endpoint_rows(
         }
     };
     // Both endpoints are data: their coordinates change as at time 0, where one of them stands alone.
-    Coordinates::of(content).points_to_model(0.0, &mut rows);
+    content.points_to_model(0.0, &mut rows);
     Ok(rows)
 }
 

@@ -12,12 +12,12 @@ use crate::report::curve::{Curve, Series};
 use crate::report::page::Figure;
 use crate::report::scatter::{Scatter, axis_of};
 use crate::settings::Settings;
-use diffclf::energy::Energy;
 use diffclf::energy::exact::ExactPath;
+use diffclf::energy::{Energy, Prior};
 use diffclf::metric::{Comparison, ComparisonSettings, Evaluation, EvaluationSettings, Sample};
 use diffclf::model::{Content, Model};
 use diffclf::process::TimeGrid;
-use diffclf::sample::{Prior, Sampler, Task, times_of};
+use diffclf::sample::{Sampler, Task, times_of};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

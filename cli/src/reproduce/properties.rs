@@ -7,15 +7,13 @@ use super::cell::{Figure as Number, Record};
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 use diffclf::energy::exact::ExactPath;
-use diffclf::energy::{Energy, Form, ModelSpec, NetworkSpec};
+use diffclf::energy::{Coordinates, Energy, Form, ModelSpec, NetworkSpec};
 use diffclf::engine::{Isa, Pool};
 use diffclf::objective::parse_terms;
 use diffclf::process::{Process, TimeSampler};
 use diffclf::rng::{Purpose, Stream};
 use diffclf::system::System;
-use diffclf::train::{
-    Adam, Endpoints, InMemory, Losses, Shuffled, Source, Standardisation, Step, StepPlan, clip,
-};
+use diffclf::train::{Adam, Endpoints, InMemory, Losses, Shuffled, Source, Step, StepPlan, clip};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -167,7 +165,7 @@ impl Runner {
 
     /// Milliseconds of so many whole steps: noise, loss, gradient, clipping, Adam.
     fn run(&mut self, steps: usize) -> Result<Vec<f64>> {
-        let identity = Standardisation::identity(self.spec.dim);
+        let identity = Coordinates::identity(self.spec.dim);
         let batch = self.step.plan().batch;
         let (start, _) = Shuffled::split(&self.tables[0], &identity, batch, 7, 0);
         let (end, _) = Shuffled::split(&self.tables[1], &identity, batch, 8, 0);

@@ -7,7 +7,6 @@ mod sections;
 mod training;
 mod view;
 
-use crate::coordinates::Coordinates;
 use crate::diagnose;
 use crate::error::{Error, Result};
 use crate::exact::known_path;
@@ -94,12 +93,6 @@ struct Material {
     seed: u64,
     /// How to make the page again.
     command: String,
-}
-
-impl Material {
-    fn map(&self) -> Coordinates<'_> {
-        Coordinates::of(&self.content)
-    }
 }
 
 /// What is asked for.

@@ -1,6 +1,5 @@
 //! How points become pictures: two columns, or two principal axes, of the user's coordinates.
 
-use crate::coordinates::Coordinates;
 use crate::judging::Judging;
 use diffclf::model::Content;
 
@@ -30,7 +29,7 @@ impl View {
         };
         let rows = judging.map(|judging| {
             let mut rows = judging.rows().start.to_vec();
-            Coordinates::of(content).data_to_user(&mut rows);
+            content.standardisation.to_data(&mut rows);
             rows
         });
         match (pair, rows) {

@@ -158,6 +158,9 @@ fn a_stored_run_is_what_it_was() {
     ] {
         fs::copy(stored("run").join(name), place.path("run").join(name)).unwrap();
     }
+    let bytes = fs::read(place.path("run/model.safetensors")).unwrap();
+    let model = diffclf::model::Model::from_bytes(&bytes).unwrap();
+    assert!(model.to_bytes().unwrap() == bytes, "the file's own bytes");
     write_rows(&place.path("points.npy"), &clouds(6));
     let mut found = Golden::new();
     let mut density = |case: &str, arguments: &str| {

@@ -97,8 +97,9 @@ impl Boltzmann<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{DiffusionKernels, Prior};
+    use super::super::DiffusionKernels;
     use super::*;
+    use crate::energy::Prior;
     use crate::energy::SystemEnergy;
     use crate::energy::exact::ExactPath;
     use crate::process::{Process, TimeGrid};
