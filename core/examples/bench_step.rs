@@ -6,16 +6,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use diffclf::Result;
-use diffclf::energy::{Form, LearnedEnergy, ModelSpec, NetworkSpec};
+use diffclf::energy::{Coordinates, Form, LearnedEnergy, ModelSpec, NetworkSpec};
 use diffclf::engine::{Isa, Pool};
 use diffclf::objective::parse_terms;
 use diffclf::process::sampler::GridStratified;
 use diffclf::process::{Process, TimeSampler};
 use diffclf::rng::{Purpose, Stream};
 use diffclf::system::System;
-use diffclf::train::{
-    Adam, Endpoints, InMemory, Losses, Shuffled, Source, Standardisation, Step, StepPlan, clip,
-};
+use diffclf::train::{Adam, Endpoints, InMemory, Losses, Shuffled, Source, Step, StepPlan, clip};
 
 /// What is timed.
 #[derive(Clone)]
@@ -98,7 +96,7 @@ impl Case {
     }
 
     fn endpoints(&self) -> Result<Endpoints> {
-        let identity = Standardisation::identity(self.spec.dim);
+        let identity = Coordinates::identity(self.spec.dim);
         let table = Arc::new(self.table()?);
         let source = |seed| -> Arc<dyn Source> {
             Arc::new(Shuffled::split(table.clone(), &identity, self.batch, seed, 0).0)

@@ -4,7 +4,7 @@ use std::alloc::{GlobalAlloc, Layout, System as Memory};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use diffclf::energy::{Form, ModelSpec, NetworkSpec};
+use diffclf::energy::{Coordinates, Form, ModelSpec, NetworkSpec};
 use diffclf::engine::{Isa, Pool};
 use diffclf::objective::parse_terms;
 use diffclf::process::sampler::{GridStratified, LogSnrNormal, Uniform};
@@ -12,8 +12,8 @@ use diffclf::process::{Process, TimeSampler};
 use diffclf::rng::Purpose;
 use diffclf::system::System;
 use diffclf::train::{
-    Adam, Endpoints, InMemory, Losses, Resampled, Shuffled, Source, Standardisation, Step,
-    StepPlan, StepReport, TrainSettings, Trainer, average, clip,
+    Adam, Endpoints, InMemory, Losses, Resampled, Shuffled, Source, Step, StepPlan, StepReport,
+    TrainSettings, Trainer, average, clip,
 };
 
 /// Counts what every thread asks for while it is told to.
@@ -98,7 +98,7 @@ fn steps_do_not_allocate() {
             let spec = model(process, form, dim);
             let settings = TrainSettings::two_stages(200, STEPS, STEPS, 4);
             let system = Arc::new(System::by_name("mog40", dim, 0).unwrap());
-            let identity = Standardisation::identity(dim);
+            let identity = Coordinates::identity(dim);
             let fresh = Resampled::new(system, 1, identity.clone());
             let (dealt, _) = Shuffled::split(wide.clone(), &identity, 200, 2, 5);
             let start: Arc<dyn Source> = if dim == 300 {
@@ -152,7 +152,7 @@ fn steps_do_not_allocate() {
                 purpose: Purpose::Noise,
             };
             let system = Arc::new(System::by_name("mog2", 5, 0).unwrap());
-            let source = Resampled::new(system, 1, Standardisation::identity(5));
+            let source = Resampled::new(system, 1, Coordinates::identity(5));
             let from = Endpoints {
                 start: Arc::new(source),
                 end: None,

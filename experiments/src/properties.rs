@@ -5,15 +5,13 @@ use crate::Bench;
 use crate::catalogue::{Experiment, Picture};
 use crate::cell::{Figure as Number, Record};
 use diffclf::energy::exact::ExactPath;
-use diffclf::energy::{Energy, Form, ModelSpec, NetworkSpec};
+use diffclf::energy::{Coordinates, Energy, Form, ModelSpec, NetworkSpec};
 use diffclf::engine::{Isa, Pool};
 use diffclf::objective::parse_terms;
 use diffclf::process::{Process, TimeSampler};
 use diffclf::rng::{Purpose, Stream};
 use diffclf::system::System;
-use diffclf::train::{
-    Adam, Endpoints, InMemory, Losses, Shuffled, Source, Standardisation, Step, StepPlan, clip,
-};
+use diffclf::train::{Adam, Endpoints, InMemory, Losses, Shuffled, Source, Step, StepPlan, clip};
 use diffclf_run::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -166,7 +164,7 @@ impl Runner {
 
     /// Milliseconds of so many whole steps: noise, loss, gradient, clipping, Adam.
     fn run(&mut self, steps: usize) -> Result<Vec<f64>> {
-        let identity = Standardisation::identity(self.spec.dim);
+        let identity = Coordinates::identity(self.spec.dim);
         let batch = self.step.plan().batch;
         let source = |k: usize| -> Arc<dyn Source> {
             Arc::new(Shuffled::split(self.tables[k].clone(), &identity, batch, 7 + k as u64, 0).0)

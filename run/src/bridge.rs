@@ -1,6 +1,5 @@
 //! An interpolant run from one endpoint to the other: the rows to start from, and the velocity that moves them.
 
-use crate::coordinates::Coordinates;
 use crate::data::read_rows;
 use crate::error::{Error, Result};
 use crate::exact::known_path;
@@ -180,7 +179,7 @@ impl<'a> Bridge<'a> {
             }
         };
         let (end, _) = self.ends();
-        Coordinates::of(self.content).points_to_model(end, &mut points);
+        self.content.points_to_model(end, &mut points);
         for (piece, points) in points.chunks_mut(PIECE * dim).enumerate() {
             depart(
                 &self.content.spec.process,

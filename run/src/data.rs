@@ -3,11 +3,12 @@
 use crate::error::{Error, Result};
 use crate::files::MappedNpy;
 use crate::settings::held_out_rows;
+use diffclf::energy::{Coordinates, Moments};
 use diffclf::format::npy::{ColumnStatistics, Npy};
 use diffclf::format::sha256_hex;
 use diffclf::model::DataRecord;
 use diffclf::system::{GaussianMixture, System};
-use diffclf::train::{Resampled, Shuffled, Source, Standardisation, Table};
+use diffclf::train::{Resampled, Shuffled, Source, Table};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -26,15 +27,6 @@ enum Rows {
     File(Arc<MappedNpy>),
     Drawn(Arc<System>, Arc<[f32]>),
     Fresh(Arc<System>),
-}
-
-/// Mean and scalar variance of the rows.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Moments {
-    /// Mean of each column.
-    pub mean: Vec<f64>,
-    /// Average variance of the columns.
-    pub variance: f64,
 }
 
 impl Origin {
@@ -114,8 +106,8 @@ impl Origin {
     }
 
     /// The rows in the model's coordinates.
-    pub fn prepare(&self, standardisation: &Standardisation) -> Result<Prepared> {
-        let standardisation = standardisation.clone();
+    pub fn prepare(&self, coordinates: &Coordinates) -> Result<Prepared> {
+        let coordinates = coordinates.clone();
         let values = match &self.rows {
             Rows::File(map) => {
                 map.read_out_of_order()?;
@@ -123,13 +115,10 @@ impl Origin {
                     Npy::parse(Mapped(map.clone())).map_err(|e| Error::about(map.path(), e))?,
                 )
             }
-            Rows::Drawn(_, values) => Values::Memory(values.clone()),
-            Rows::Fresh(system) => return Ok(Prepared::Fresh(system.clone(), standardisation)),
+            Rows::Drawn(system, values) => Values::Memory(values.clone(), system.dim()),
+            Rows::Fresh(system) => return Ok(Prepared::Fresh(system.clone(), coordinates)),
         };
-        Ok(Prepared::Fixed(Arc::new(ModelRows {
-            values,
-            standardisation,
-        })))
+        Ok(Prepared::Fixed(Arc::new(values), coordinates))
     }
 }
 
@@ -137,9 +126,9 @@ impl Origin {
 #[derive(Clone)]
 pub enum Prepared {
     /// A table to shuffle.
-    Fixed(Arc<ModelRows>),
+    Fixed(Arc<Values>, Coordinates),
     /// A system to draw from at every step.
-    Fresh(Arc<System>, Standardisation),
+    Fresh(Arc<System>, Coordinates),
 }
 
 /// Sources of one endpoint.
@@ -154,20 +143,14 @@ impl Prepared {
     /// Training and held-out rows; the two endpoints of an interpolant need different seeds.
     pub fn feed(&self, batch: usize, seed: u64, held_out: f64) -> Feed {
         match self {
-            Self::Fresh(system, standardisation) => Feed {
-                train: Arc::new(Resampled::new(
-                    system.clone(),
-                    seed,
-                    standardisation.clone(),
-                )),
+            Self::Fresh(system, coordinates) => Feed {
+                train: Arc::new(Resampled::new(system.clone(), seed, coordinates.clone())),
                 held_out: None,
             },
-            Self::Fixed(table) => {
+            Self::Fixed(table, coordinates) => {
                 let held_out = held_out_rows(table.rows(), held_out);
-                // The table gives standardised rows already.
-                let identity = Standardisation::identity(table.standardisation.shift.len());
                 let (train, rest) =
-                    Shuffled::split(table.clone(), &identity, batch, seed, held_out);
+                    Shuffled::split(table.clone(), coordinates, batch, seed, held_out);
                 Feed {
                     train: Arc::new(train),
                     held_out: (held_out > 0).then(|| (Arc::new(rest) as Arc<dyn Source>, held_out)),
@@ -178,7 +161,7 @@ impl Prepared {
 }
 
 /// The bytes of a mapped file, shared.
-struct Mapped(Arc<MappedNpy>);
+pub struct Mapped(Arc<MappedNpy>);
 
 impl AsRef<[u8]> for Mapped {
     fn as_ref(&self) -> &[u8] {
@@ -186,47 +169,35 @@ impl AsRef<[u8]> for Mapped {
     }
 }
 
-enum Values {
+/// Rows that stay as they are.
+pub enum Values {
+    /// In a file, in its own number type.
     File(Npy<Mapped>),
-    Memory(Arc<[f32]>),
+    /// In memory: rows, and the numbers of a row.
+    Memory(Arc<[f32]>, usize),
 }
 
-/// Rows in the model's coordinates, `(x - shift) / scale`, taken in f64 before they are rounded: data far from zero keep
-/// their digits.
-pub struct ModelRows {
-    values: Values,
-    standardisation: Standardisation,
-}
-
-impl Table for ModelRows {
+impl Table for Values {
     fn rows(&self) -> usize {
-        match &self.values {
+        match self {
             Values::File(view) => view.rows(),
-            Values::Memory(values) => values.len() / self.standardisation.shift.len(),
+            Values::Memory(values, dim) => values.len() / dim,
         }
     }
 
-    fn copy_row(&self, row: usize, out: &mut [f32]) {
-        let Standardisation { shift, scale } = &self.standardisation;
-        let dim = shift.len();
-        let standardise = |x: f64, shift: &f64| ((x - shift) / scale) as f32;
-        match &self.values {
-            Values::Memory(values) => {
-                for ((out, x), shift) in out.iter_mut().zip(&values[row * dim..][..dim]).zip(shift)
-                {
-                    *out = standardise(f64::from(*x), shift);
-                }
+    fn copy_row(&self, row: usize, coordinates: &Coordinates, out: &mut [f32]) {
+        match self {
+            Values::Memory(values, dim) => {
+                let row = &values[row * dim..][..*dim];
+                coordinates.round_to_model(row.iter().map(|x| f64::from(*x)), out);
             }
             Values::File(view) => {
                 // In pieces, so that rows of any length need no allocation.
                 let mut piece = [0.0; 256];
-                let parts = out.chunks_mut(piece.len()).zip(shift.chunks(piece.len()));
-                for (k, (out, shift)) in parts.enumerate() {
-                    let piece = &mut piece[..out.len()];
-                    view.copy_part_f64(row, 256 * k, piece);
-                    for ((out, x), shift) in out.iter_mut().zip(&*piece).zip(shift) {
-                        *out = standardise(*x, shift);
-                    }
+                for (k, out) in out.chunks_mut(piece.len()).enumerate() {
+                    let (first, piece) = (256 * k, &mut piece[..out.len()]);
+                    view.copy_part_f64(row, first, piece);
+                    coordinates.round_part_to_model(first, piece.iter().copied(), out);
                 }
             }
         }
@@ -329,41 +300,6 @@ fn system_moments(system: &System) -> Moments {
     }
 }
 
-impl Moments {
-    /// Of both endpoints together, each with weight one half.
-    pub fn pooled(self, other: Moments) -> Moments {
-        let distance: f64 = self
-            .mean
-            .iter()
-            .zip(&other.mean)
-            .map(|(a, b)| (a - b).powi(2))
-            .sum();
-        let dim = self.mean.len() as f64;
-        Moments {
-            mean: self
-                .mean
-                .iter()
-                .zip(&other.mean)
-                .map(|(a, b)| 0.5 * (a + b))
-                .collect(),
-            variance: 0.5 * (self.variance + other.variance) + 0.25 * distance / dim,
-        }
-    }
-
-    /// The map that gives mean 0 and variance 1; none where that is so already, up to rounding.
-    pub fn standardisation(&self) -> Standardisation {
-        let already =
-            self.mean.iter().all(|m| m.abs() < 1e-9) && (self.variance - 1.0).abs() < 1e-9;
-        if already {
-            return Standardisation::identity(self.mean.len());
-        }
-        Standardisation {
-            shift: self.mean.clone(),
-            scale: self.variance.sqrt(),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -385,13 +321,13 @@ mod tests {
             .collect();
         let origin = Origin::file(&saved(folder.path(), &rows)).unwrap();
         let moments = origin.moments(&mut |_| ()).unwrap();
-        let Prepared::Fixed(table) = origin.prepare(&moments.standardisation()).unwrap() else {
+        let Prepared::Fixed(table, map) = origin.prepare(&moments.coordinates()).unwrap() else {
             panic!("a file is a table")
         };
         let (mut sum, mut square) = ([0.0; 2], 0.0);
         for row in 0..50 {
             let mut out = [0.0f32; 2];
-            table.copy_row(row, &mut out);
+            table.copy_row(row, &map, &mut out);
             for (sum, x) in sum.iter_mut().zip(out) {
                 *sum += f64::from(x);
                 square += f64::from(x) * f64::from(x);
@@ -436,25 +372,10 @@ mod tests {
     }
 
     #[test]
-    fn pooled_moments_are_those_of_the_union() {
-        let a = Moments {
-            mean: vec![1.0, -2.0],
-            variance: 0.5,
-        };
-        let b = Moments {
-            mean: vec![2.0, 4.0],
-            variance: 3.0,
-        };
-        let both = a.pooled(b);
-        assert_eq!(both.mean, [1.5, 1.0]);
-        // Mean of the second moments about the new mean: 0.5 + (0.25 + 9)/2 and 3 + (0.25 + 9)/2, averaged.
-        assert!((both.variance - (1.75 + 4.625)).abs() < 1e-12);
+    fn systems_know_their_moments() {
         let mog = System::by_name("mog40", 3, 0).unwrap();
-        assert_eq!(
-            system_moments(&mog).standardisation(),
-            Standardisation::identity(3)
-        );
+        assert_eq!(system_moments(&mog).coordinates(), Coordinates::identity(3));
         let boxes = system_moments(&System::by_name("boxes", 2, 0).unwrap());
-        assert!(boxes.standardisation().scale > 1.0);
+        assert!(boxes.coordinates().scale.at(0) > 1.0);
     }
 }

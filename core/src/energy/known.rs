@@ -108,10 +108,9 @@ impl Energy for KnownMarginals<'_> {
 mod tests {
     use super::*;
     use crate::energy::exact::ExactPath;
-    use crate::energy::{Ending, Rescaled};
+    use crate::energy::{Coordinates, Ending, InDataCoordinates};
     use crate::process::Process;
     use crate::system::{Covariance, GaussianMixture};
-    use crate::train::Standardisation;
 
     /// `U = y^2/2 + 3 t` with an F that bends by 20 at time 1/2, like a table of levels: no central difference of F can undo the
     /// one-sided slope in the time score there.
@@ -159,12 +158,12 @@ mod tests {
             target: &other,
             time: 0.0,
         };
-        let rescaled = Rescaled {
+        let rescaled = InDataCoordinates {
             inner: &bent,
             process,
-            standardisation: Standardisation {
+            map: Coordinates {
                 shift: vec![1.5],
-                scale: 2.0,
+                scale: 2.0.into(),
             },
         };
         let (times, points) = ([0.3, 0.5, 0.7], [0.4, -1.2, 2.0]);

@@ -100,8 +100,9 @@ impl Boltzmann<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Baseline, DiffusionKernels, Diffusivity, InterpolantKernels, Prior};
+    use super::super::{Baseline, DiffusionKernels, Diffusivity, InterpolantKernels};
     use super::*;
+    use crate::energy::Prior;
     use crate::energy::SystemEnergy;
     use crate::energy::exact::ExactPath;
     use crate::process::{Process, TimeGrid};

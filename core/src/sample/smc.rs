@@ -7,13 +7,14 @@
 //! ```
 //! use diffclf::energy::exact::ExactPath;
 //! use diffclf::process::{Process, TimeGrid};
-//! use diffclf::sample::{Path, Prior, Smc, Start};
+//! use diffclf::energy::Prior;
+//! use diffclf::sample::{Path, Smc, Start};
 //! use diffclf::system::two_modes;
 //!
 //! let process = Process::by_name("vp")?;
 //! let energy = ExactPath::new(process, two_modes()?, None)?;
 //! let times: Vec<f64> = TimeGrid::default_for(&process).with_levels(32)?.times().iter().rev().copied().collect();
-//! let start = Prior { mean: vec![0.0; 2], std: 1.1 }.mixture()?;
+//! let start = Prior { mean: vec![0.0; 2], std: 1.1.into() }.mixture()?;
 //! let path = Path { energy: &energy, times: &times, start: Start::Mixture(&start), transport: None };
 //! let smc = Smc { moves: 4, least_overlap: 0.01, ..Smc::default() };
 //! let particles = smc.run(&path, 200, &mut |_| ())?;

@@ -11,7 +11,7 @@ mod trainer;
 use std::sync::Arc;
 
 use super::*;
-use crate::energy::{Form, ModelSpec, NetworkSpec};
+use crate::energy::{Coordinates, Form, ModelSpec, NetworkSpec};
 use crate::engine::{Isa, Pool};
 use crate::process::sampler::GridStratified;
 use crate::process::{Process, Spacing, TimeGrid, TimeSampler};

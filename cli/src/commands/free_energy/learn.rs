@@ -245,7 +245,7 @@ fn end(args: &Args, content: &Content, endpoint: usize, seed: u64) -> Result<End
     }
     let systems = [trained_system(content, 0), trained_system(content, 1)];
     let mut data = rows.clone();
-    diffclf_run::coordinates::Coordinates::of(content).data_to_user(&mut data);
+    content.standardisation.to_data(&mut data);
     let energies = |system: &Result<diffclf::system::System>| -> Option<Vec<f64>> {
         let system = system.as_ref().ok()?;
         data.chunks_exact(content.spec.dim)

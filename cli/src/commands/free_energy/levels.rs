@@ -7,7 +7,6 @@ use diffclf::model::Content;
 use diffclf::system::System;
 use diffclf_report::curve::{Curve, Series};
 use diffclf_report::page::{Figure, Table};
-use diffclf_run::coordinates::Coordinates;
 use diffclf_run::error::{Error, Result};
 use diffclf_run::files::{MappedNpy, read_model};
 use diffclf_run::judging::Judging;
@@ -85,7 +84,7 @@ pub fn endpoint_rows(
         }
     };
     // Both endpoints are data: their coordinates change as at time 0, where one of them stands alone.
-    Coordinates::of(content).points_to_model(0.0, &mut rows);
+    content.points_to_model(0.0, &mut rows);
     Ok(rows)
 }
 

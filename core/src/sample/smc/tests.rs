@@ -1,9 +1,10 @@
 //! Sequential Monte Carlo where Z is known: unbiased over many runs with an honest error, with and without proposals, on fixed and
 //! on chosen levels; a path without overlap is refused.
 
-use super::super::{Annealed, DiffusionKernels, Diffusivity, InterpolantKernels, Prior};
+use super::super::{Annealed, DiffusionKernels, Diffusivity, InterpolantKernels};
 use super::*;
 use crate::energy::Closure;
+use crate::energy::Prior;
 use crate::energy::exact::ExactPath;
 use crate::process::{Process, TimeGrid};
 use crate::system::{Covariance, two_modes};

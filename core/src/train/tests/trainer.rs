@@ -1,15 +1,16 @@
 //! The trainer's state is all there is: a run continued from a checkpoint's bytes ends with the bytes of the uninterrupted one.
 
 use super::*;
+use crate::energy::Energy;
 use crate::model::{Checkpoint, Content, Model, Record};
 use crate::objective::tests::{Cloud, clouds, endpoints};
 
 fn content(spec: &ModelSpec, settings: &TrainSettings, steps: u64) -> Content {
     Content {
         spec: spec.clone(),
-        standardisation: Standardisation {
+        standardisation: Coordinates {
             shift: vec![0.1, 1.0 / 3.0],
-            scale: 2.5,
+            scale: 2.5.into(),
         },
         record: Record {
             version: "0.0.0".into(),
@@ -228,6 +229,12 @@ fn model_and_checkpoint_read_back() {
         assert_eq!(model.best(), best);
         let energy = model.energy(Arc::new(Pool::new(1)), Isa::detect()).unwrap();
         assert_eq!(energy.params(), best);
+        let in_data = model.in_data_coordinates(Arc::new(Pool::new(1)), Isa::detect());
+        let (mut point, mut here, mut there) = ([0.6, 1.9], [0.0], [0.0]);
+        in_data.unwrap().log_density(&[0.3], &point, &mut here);
+        model.content.points_to_model(0.3, &mut point);
+        energy.log_density(&[0.3], &point, &mut there);
+        assert_eq!(here[0], there[0] - 2.0 * 2.5f64.ln());
         // One kind of file is not the other.
         assert!(Checkpoint::from_bytes(&bytes).is_err());
         for cut in [0, 7, bytes.len() / 2, bytes.len() - 1] {
