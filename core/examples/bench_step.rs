@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use diffclf::Result;
-use diffclf::energy::{Coordinates, Form, LearnedEnergy, ModelSpec, NetworkSpec};
+use diffclf::energy::{Coordinates, Form, LearnedEnergy, ModelSpec};
 use diffclf::engine::{Isa, Pool};
+use diffclf::network::NetworkSpec;
 use diffclf::objective::parse_terms;
 use diffclf::process::sampler::GridStratified;
 use diffclf::process::{Process, TimeSampler};

@@ -22,7 +22,8 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use diffclf::energy::{Coordinates, Energy, ModelSpec, NetworkSpec, Prior};
+//! use diffclf::energy::{Coordinates, Energy, ModelSpec, Prior};
+//! use diffclf::network::NetworkSpec;
 //! use diffclf::engine::{Isa, Pool};
 //! use diffclf::process::Process;
 //! use diffclf::sample::{Sampler, Task, times_of};

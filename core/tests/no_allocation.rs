@@ -4,8 +4,9 @@ use std::alloc::{GlobalAlloc, Layout, System as Memory};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use diffclf::energy::{Coordinates, Form, ModelSpec, NetworkSpec};
+use diffclf::energy::{Coordinates, Form, ModelSpec};
 use diffclf::engine::{Isa, Pool};
+use diffclf::network::NetworkSpec;
 use diffclf::objective::parse_terms;
 use diffclf::process::sampler::{GridStratified, LogSnrNormal, Uniform};
 use diffclf::process::{Process, TimeSampler};

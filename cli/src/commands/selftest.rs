@@ -3,10 +3,11 @@
 
 use crate::print::print;
 use diffclf::energy::exact::ExactPath;
-use diffclf::energy::{Coordinates, Energy, LearnedEnergy, ModelSpec, NetworkSpec, Prior};
+use diffclf::energy::{Coordinates, Energy, LearnedEnergy, ModelSpec, Prior};
 use diffclf::engine::{Isa, Pool, Real};
 use diffclf::format::npy::{NpyView, write_npy};
 use diffclf::model::{Checkpoint, Content, Model, Record};
+use diffclf::network::NetworkSpec;
 use diffclf::objective::parse_terms;
 use diffclf::process::sampler::GridStratified;
 use diffclf::process::{Process, TimeSampler};

@@ -12,8 +12,8 @@ mod in_data_coordinates;
 mod known;
 mod learned;
 mod prior;
-mod schedule;
 mod spec;
+mod time_table;
 mod velocity;
 
 pub use builder::{Builder, EnergyNodes, Group, Points, TimeMode, Wiring};
@@ -25,8 +25,8 @@ pub use in_data_coordinates::InDataCoordinates;
 pub use known::KnownMarginals;
 pub use learned::{LearnedEnergy, LearnedVelocity};
 pub use prior::Prior;
-pub use schedule::Schedule;
-pub use spec::{Form, ModelSpec, NetworkSpec};
+pub use spec::{Form, ModelSpec};
+pub use time_table::TimeTable;
 pub use velocity::{Velocity, VelocityClosure};
 
 /// A time-dependent energy, evaluated in batches.

@@ -1,7 +1,7 @@
 //! Filling the inputs of a step, tile by tile: source rows, times, noisy points, and whatever else the objectives asked for.
 
 use super::step::{Endpoints, StepPlan};
-use crate::energy::{Energy, ModelSpec, Schedule, Wiring};
+use crate::energy::{Energy, ModelSpec, TimeTable, Wiring};
 use crate::engine::{Inputs, Real};
 use crate::objective::{EndSlots, MAX_LEVELS, Partner, PartnerSlots, Slots};
 use crate::rng::{Purpose, Stream};
@@ -143,7 +143,7 @@ pub(super) struct Filler<'a, T> {
     pub(super) plan: &'a StepPlan,
     pub(super) wiring: &'a Wiring,
     pub(super) slots: &'a Slots,
-    pub(super) schedule: &'a Schedule<T>,
+    pub(super) schedule: &'a TimeTable<T>,
     pub(super) tables: &'a Tables<T>,
     pub(super) truth: Option<&'a dyn Energy>,
     pub(super) step: u64,

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::fill::{Filler, Tables, draw_levels, draw_seed, draw_times, fill_probes, time_stream};
 use super::source::Source;
-use crate::energy::{Energy, ModelSpec, Schedule, TimeMode, Wiring};
+use crate::energy::{Energy, ModelSpec, TimeMode, TimeTable, Wiring};
 use crate::engine::{Isa, Node, Pool, Program, Real, Rows, Shape};
 use crate::objective::{Partner, Scene, Slots, Term, validate_terms};
 use crate::process::TimeSampler;
@@ -50,7 +50,7 @@ pub struct Step<T: Real> {
     program: Program<T>,
     wiring: Wiring,
     slots: Slots,
-    schedule: Schedule<T>,
+    schedule: TimeTable<T>,
     tables: Tables<T>,
     truth: Option<Arc<dyn Energy>>,
     chunks: Vec<Mutex<ChunkLoss>>,
@@ -121,7 +121,7 @@ impl<T: Real> Step<T> {
         } else {
             &[]
         };
-        let schedule = Schedule::new(spec, &wiring, times);
+        let schedule = TimeTable::new(spec, &wiring, times);
         schedule.set_globals(spec, &wiring, &mut program);
         let chunks = (0..program.chunk_count(plan.batch))
             .map(|_| {

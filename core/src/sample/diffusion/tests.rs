@@ -6,8 +6,9 @@ use std::sync::Arc;
 use super::super::Integrator;
 use super::*;
 use crate::energy::exact::ExactPath;
-use crate::energy::{LearnedEnergy, ModelSpec, NetworkSpec};
+use crate::energy::{LearnedEnergy, ModelSpec};
 use crate::engine::{Isa, Pool};
+use crate::network::NetworkSpec;
 use crate::process::{Spacing, VarianceExploding};
 use crate::system::two_modes;
 
