@@ -297,13 +297,5 @@ fn history(path: &Path, content: &Content) -> Option<History> {
             ))
         })
         .collect();
-    let (_, last) = *losses.last()?;
-    let (best_step, best) = *losses.iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
-    let largest = losses.iter().map(|loss| loss.1).fold(best, f64::max);
-    Some(History {
-        best_step,
-        best,
-        last,
-        range: largest - best,
-    })
+    History::of(&losses)
 }

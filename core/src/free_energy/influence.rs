@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// Which rows the samples of a path are made of.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Sources {
+pub(crate) struct Sources {
     /// Rows of the ends; 0 for a second end that is not there.
     pub rows: [usize; 2],
     /// Row of each end, sample after sample.
@@ -21,7 +21,7 @@ pub(super) struct Sources {
 
 /// See the module's text.
 #[derive(Debug, Clone)]
-pub(super) struct Influence {
+pub(crate) struct Influence {
     sources: Arc<Sources>,
     /// Of every sample of the path.
     samples: Vec<f64>,

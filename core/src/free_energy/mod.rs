@@ -50,6 +50,7 @@ pub use bootstrap::{Blocks, bootstrap, resample};
 pub use convergence::{Convergence, convergence, factor_for};
 pub use correlation::{Equilibration, detect_equilibration, statistical_inefficiency, subsample};
 pub use energies::{Matrix, ReducedEnergies, Selection};
+pub(crate) use influence::{Influence, Sources};
 pub use integration::{Integral, Rule, integrate};
 pub use learned::{EndCorrection, PathEstimate, PathSamples, end_correction};
 pub use learned_difference::{LearnedDifference, Route};
