@@ -6,6 +6,7 @@ use crate::settings::held_out_rows;
 use diffclf::format::npy::{ColumnStatistics, Npy};
 use diffclf::format::sha256_hex;
 use diffclf::model::DataRecord;
+use diffclf::rng::Purpose;
 use diffclf::system::{GaussianMixture, System};
 use diffclf::train::{Resampled, Shuffled, Source, Standardisation, Table};
 use std::path::Path;
@@ -54,8 +55,9 @@ impl Origin {
         })
     }
 
-    /// A system; with `samples`, so many rows are drawn once with `seed`.
+    /// A system at an endpoint; with `samples`, so many rows are drawn once with `seed`.
     pub fn system(
+        endpoint: usize,
         system: System,
         system_seed: u64,
         samples: Option<usize>,
@@ -76,7 +78,9 @@ impl Origin {
         };
         let rows = match samples {
             Some(rows) => {
-                let values = system.sample(rows, seed).into();
+                let values = system
+                    .sample_for(Purpose::Drawn(endpoint as u32), rows, seed)
+                    .into();
                 Rows::Drawn(Arc::new(system), values)
             }
             None => Rows::Fresh(Arc::new(system)),
@@ -151,11 +155,13 @@ pub struct Feed {
 }
 
 impl Prepared {
-    /// Training and held-out rows; the two endpoints of an interpolant need different seeds.
-    pub fn feed(&self, batch: usize, seed: u64, held_out: f64) -> Feed {
+    /// Training and held-out rows of an endpoint.
+    pub fn feed(&self, endpoint: usize, batch: usize, seed: u64, held_out: f64) -> Feed {
+        let endpoint = endpoint as u32;
         match self {
             Self::Fresh(system, standardisation) => Feed {
                 train: Arc::new(Resampled::new(
+                    endpoint,
                     system.clone(),
                     seed,
                     standardisation.clone(),
@@ -167,7 +173,7 @@ impl Prepared {
                 // The table gives standardised rows already.
                 let identity = Standardisation::identity(table.standardisation.shift.len());
                 let (train, rest) =
-                    Shuffled::split(table.clone(), &identity, batch, seed, held_out);
+                    Shuffled::split(endpoint, table.clone(), &identity, batch, seed, held_out);
                 Feed {
                     train: Arc::new(train),
                     held_out: (held_out > 0).then(|| (Arc::new(rest) as Arc<dyn Source>, held_out)),

@@ -13,6 +13,7 @@ use diffclf::energy::exact::ExactPath;
 use diffclf::energy::{Energy, ModelSpec};
 use diffclf::engine::{Isa, Pool};
 use diffclf::model::{Checkpoint, Content, Record};
+use diffclf::rng::STREAMS;
 use diffclf::system::System;
 use diffclf::train::{Endpoints, Standardisation, State, TrainSettings, Trainer};
 use std::path::{Path, PathBuf};
@@ -220,7 +221,7 @@ pub fn train(job: Job) -> Result<()> {
     let feeds: Vec<_> = prepared
         .iter()
         .enumerate()
-        .map(|(k, rows)| rows.feed(train.batch, endpoint_seed(train.seed, k), share))
+        .map(|(k, rows)| rows.feed(k, train.batch, train.seed, share))
         .collect();
     let endpoints = Endpoints {
         start: feeds[0].train.clone(),
@@ -325,11 +326,6 @@ fn checkpoint_pause(seconds: f64) -> Result<Duration> {
     }
 }
 
-/// The two endpoints of an interpolant must not be shuffled alike.
-pub fn endpoint_seed(seed: u64, endpoint: usize) -> u64 {
-    seed ^ (endpoint as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
-}
-
 /// Where the run goes: as asked, or named after the data.
 fn run_path(args: &Args) -> Result<PathBuf> {
     if let Some(path) = &args.output {
@@ -396,7 +392,7 @@ fn open_origins(settings: &Settings) -> Result<Vec<Origin>> {
                     )));
                 };
                 let system = System::by_name(name, dim, system_seed)?;
-                Origin::system(system, system_seed, s.samples, endpoint_seed(seed, k))?
+                Origin::system(k, system, system_seed, s.samples, seed)?
             }
             (Some(origin), _) => origin,
             (None, None) => return Err(Error::Usage(NOTHING.into())),
@@ -529,6 +525,7 @@ fn content(
                 .map(|origin| origin.record().clone())
                 .collect(),
             units: "kT".into(),
+            streams: STREAMS,
         },
     }
 }

@@ -11,7 +11,7 @@ use diffclf::engine::{Isa, Pool};
 use diffclf::objective::parse_terms;
 use diffclf::process::sampler::GridStratified;
 use diffclf::process::{Process, TimeSampler};
-use diffclf::rng::{Purpose, Stream};
+use diffclf::rng::{Part, Purpose, Stream};
 use diffclf::system::System;
 use diffclf::train::{
     Adam, Endpoints, InMemory, Losses, Shuffled, Source, Standardisation, Step, StepPlan, clip,
@@ -78,7 +78,7 @@ impl Case {
             batch: self.batch,
             times: TimeSampler::GridStratified(GridStratified {}),
             seed: 1,
-            purpose: Purpose::Noise,
+            part: Part::Training,
         };
         Step::new(&self.spec, plan, true, pool, isa)
     }
@@ -100,12 +100,12 @@ impl Case {
     fn endpoints(&self) -> Result<Endpoints> {
         let identity = Standardisation::identity(self.spec.dim);
         let table = Arc::new(self.table()?);
-        let source = |seed| -> Arc<dyn Source> {
-            Arc::new(Shuffled::split(table.clone(), &identity, self.batch, seed, 0).0)
+        let source = |endpoint| -> Arc<dyn Source> {
+            Arc::new(Shuffled::split(endpoint, table.clone(), &identity, self.batch, 7, 0).0)
         };
         Ok(Endpoints {
-            start: source(7),
-            end: self.spec.process.is_interpolant().then(|| source(8)),
+            start: source(0),
+            end: self.spec.process.is_interpolant().then(|| source(1)),
         })
     }
 }

@@ -9,6 +9,7 @@ use crate::report::curve::{Curve, Series};
 use crate::report::page::{Figure, Table};
 use diffclf::free_energy::{MbarSettings, PathEstimate, PathSamples};
 use diffclf::model::Content;
+use diffclf::rng::Purpose;
 use diffclf::system::System;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -76,7 +77,7 @@ pub fn endpoint_rows(
         None => {
             let system = trained_system(content, endpoint)?;
             system
-                .sample(draws, seed)
+                .sample_for(Purpose::State(endpoint as u32), draws, seed)
                 .iter()
                 .map(|x| f64::from(*x))
                 .collect()
@@ -113,7 +114,7 @@ pub fn run(args: Args) -> Result<()> {
             1,
             args.end.as_deref(),
             draws,
-            args.seed ^ 1,
+            args.seed,
         )?)
     } else {
         None

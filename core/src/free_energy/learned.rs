@@ -73,7 +73,7 @@ impl PathSamples {
                 process.noise(time),
             );
             for (row, point) in rows.chunks_exact_mut(dim).enumerate() {
-                let mut stream = Stream::new(seed, Purpose::Evaluate, level as u64, row as u64);
+                let mut stream = Stream::new(seed, Purpose::Path, level as u64, row as u64);
                 let mut pick =
                     |rows: &[f64]| stream.below((rows.len() / dim) as u64) as usize * dim;
                 let first = pick(start);

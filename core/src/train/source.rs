@@ -68,6 +68,7 @@ pub struct Shuffled {
     standardisation: Standardisation,
     batch: usize,
     seed: u64,
+    endpoint: u32,
     /// Chooses which rows belong to this share.
     split: Permutation,
     first: usize,
@@ -75,8 +76,9 @@ pub struct Shuffled {
 }
 
 impl Shuffled {
-    /// Training and held-out shares; the held-out share has `held_out` rows.
+    /// Training and held-out shares of the data at an endpoint (0 is `x_0`, 1 is `x_1`); the held-out share has `held_out` rows.
     pub fn split(
+        endpoint: u32,
         table: Arc<dyn Table>,
         standardisation: &Standardisation,
         batch: usize,
@@ -89,7 +91,8 @@ impl Shuffled {
             standardisation: standardisation.clone(),
             batch,
             seed,
-            split: Permutation::new(!seed, u64::MAX, rows as u64),
+            endpoint,
+            split: Permutation::new(seed, Purpose::Split(endpoint), 0, rows as u64),
             first,
             count,
         };
@@ -107,7 +110,8 @@ impl Source for Shuffled {
     fn fill(&self, step: u64, unit: usize, out: &mut [f32]) {
         let dealt = step * self.batch as u64 + unit as u64;
         let (epoch, place) = (dealt / self.count as u64, dealt % self.count as u64);
-        let within = Permutation::new(self.seed, epoch, self.count as u64).at(place);
+        let purpose = Purpose::Batch(self.endpoint);
+        let within = Permutation::new(self.seed, purpose, epoch, self.count as u64).at(place);
         let row = self.split.at(self.first as u64 + within) as usize;
         self.table.copy_row(row, out);
         for (x, shift) in out.iter_mut().zip(&self.standardisation.shift) {
@@ -120,15 +124,22 @@ impl Source for Shuffled {
 pub struct Resampled {
     system: Arc<System>,
     seed: u64,
+    endpoint: u32,
     standardisation: Standardisation,
 }
 
 impl Resampled {
-    /// Draws from `system`; two endpoints of an interpolant need different seeds.
-    pub fn new(system: Arc<System>, seed: u64, standardisation: Standardisation) -> Resampled {
+    /// Draws from `system` for an endpoint: 0 is `x_0`, 1 is `x_1`.
+    pub fn new(
+        endpoint: u32,
+        system: Arc<System>,
+        seed: u64,
+        standardisation: Standardisation,
+    ) -> Resampled {
         Resampled {
             system,
             seed,
+            endpoint,
             standardisation,
         }
     }
@@ -136,7 +147,7 @@ impl Resampled {
 
 impl Source for Resampled {
     fn fill(&self, step: u64, unit: usize, out: &mut [f32]) {
-        let mut stream = Stream::new(self.seed, Purpose::System, step, unit as u64);
+        let mut stream = Stream::new(self.seed, Purpose::Rows(self.endpoint), step, unit as u64);
         self.system.sample_row(&mut stream, out);
         for (x, shift) in out.iter_mut().zip(&self.standardisation.shift) {
             *x = ((*x as f64 - shift) / self.standardisation.scale) as f32;
