@@ -2,6 +2,7 @@
 
 use crate::print::print;
 use diffclf::metric::{Comparison, ComparisonSettings, Distance, Sample};
+use diffclf::rng::Purpose;
 use diffclf::system::System;
 use diffclf_report::page::Table;
 use diffclf_report::text::table_text;
@@ -73,12 +74,11 @@ pub fn run(args: Args) -> Result<()> {
     let name;
     if let Some(system) = &args.system {
         let system = System::by_name(system, dim, args.system_seed)?;
-        let draw = |seed: u64| -> Vec<f64> {
-            let values = system.sample(sample.rows(), seed);
+        let draw = |half: u32| -> Vec<f64> {
+            let values = system.sample_for(Purpose::Reference(half), sample.rows(), args.seed);
             values.iter().map(|x| f64::from(*x)).collect()
         };
-        // Seeds that a person would hardly give to a training.
-        (first, second) = (draw(args.seed ^ (1 << 40)), draw(args.seed ^ (1 << 41)));
+        (first, second) = (draw(0), draw(1));
         modes = system.mixture().cloned();
         name = system.name().to_string();
     } else if let Some(path) = &args.reference {

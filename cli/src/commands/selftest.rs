@@ -11,7 +11,7 @@ use diffclf::network::NetworkSpec;
 use diffclf::objective::parse_terms;
 use diffclf::process::sampler::GridStratified;
 use diffclf::process::{Process, TimeSampler};
-use diffclf::rng::{Purpose, Stream};
+use diffclf::rng::{Part, Purpose, STREAMS, Stream};
 use diffclf::sample::{Sampler, Task, times_of};
 use diffclf::system::{Covariance, GaussianMixture, System};
 use diffclf::train::{
@@ -147,13 +147,13 @@ impl Rows {
     }
 
     fn endpoints(&self, interpolant: bool) -> Endpoints {
-        let source = |system: &Arc<System>, seed| -> Arc<dyn Source> {
+        let source = |endpoint, system: &Arc<System>| -> Arc<dyn Source> {
             let identity = Coordinates::identity(3);
-            Arc::new(Resampled::new(system.clone(), seed, identity))
+            Arc::new(Resampled::new(endpoint, system.clone(), 1, identity))
         };
         Endpoints {
-            start: source(&self.start, 1),
-            end: interpolant.then(|| source(&self.end, 2)),
+            start: source(0, &self.start),
+            end: interpolant.then(|| source(1, &self.end)),
         }
     }
 }
@@ -170,7 +170,7 @@ fn step<T: Real>(
         batch,
         times: TimeSampler::GridStratified(GridStratified {}),
         seed: 3,
-        purpose: Purpose::Noise,
+        part: Part::Training,
     };
     Step::new(spec, plan, true, pool, isa)
 }
@@ -434,6 +434,7 @@ fn resume() -> diffclf::Result<Finding> {
             steps,
             data: Vec::new(),
             units: "kT".into(),
+            streams: STREAMS,
         },
     };
     let pool = Arc::new(Pool::new(2));
@@ -487,6 +488,7 @@ fn files() -> diffclf::Result<Finding> {
                 steps: 0,
                 data: Vec::new(),
                 units: "kT".into(),
+                streams: STREAMS,
             },
             spec,
         },

@@ -228,8 +228,6 @@ fn end(args: &Args, content: &Content, endpoint: usize, seed: u64) -> Result<End
         }
         Ok(Some(values))
     };
-    // Draws apart from those of the training.
-    let seed = seed ^ 0x5bd1_e995 ^ ((endpoint as u64) << 32);
     let rows = endpoint_rows(content, endpoint, file, args.end_samples, seed)?;
     let count = rows.len() / content.spec.dim;
     if file.is_some() {

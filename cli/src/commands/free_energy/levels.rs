@@ -4,6 +4,7 @@ use super::output::{Output, facts, integrand_figure, overlap_figure, overlap_not
 use crate::machine::MachineArgs;
 use diffclf::free_energy::{MbarSettings, PathEstimate, PathSamples};
 use diffclf::model::Content;
+use diffclf::rng::Purpose;
 use diffclf::system::System;
 use diffclf_report::curve::{Curve, Series};
 use diffclf_report::page::{Figure, Table};
@@ -77,7 +78,7 @@ pub fn endpoint_rows(
         None => {
             let system = trained_system(content, endpoint)?;
             system
-                .sample(draws, seed)
+                .sample_for(Purpose::State(endpoint as u32), draws, seed)
                 .iter()
                 .map(|x| f64::from(*x))
                 .collect()
