@@ -130,7 +130,7 @@ impl Experiment for Chosen<'_, Budget> {
         };
         let mut progress = Levels::new("anneal", &times, false, &*bench.watch);
         let found = generator.run(&smc, n, &mut |level| progress.see(level))?;
-        progress.finish(&format!("{n} particles"));
+        progress.done(()).finish(&format!("{n} particles"));
         let references = [1, 2].map(|k| exact.start().sample(n, 2 * seed + k).0);
         let distances = Comparison::run(
             &Sample::new(&found.points, dim, Some(&found.weights))?,

@@ -14,7 +14,6 @@ use diffclf::sample::{Resampling, Smc};
 use diffclf::system::System;
 use diffclf_report::page::Figure;
 use diffclf_report::scatter::{Scatter, axis_of};
-use diffclf_run::anneal::Levels;
 use diffclf_run::compose::Compound;
 use diffclf_run::error::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -142,16 +141,10 @@ impl Comparison<'_> {
             system_seed: 0,
             levels: Some(levels),
         };
-        let mut progress = None;
         let (pool, isa) = (bench.pool.clone(), bench.isa);
-        let found = compound.sample(&smc, particles, pool, isa, &mut |times, level| {
-            progress
-                .get_or_insert_with(|| Levels::new("compose", times, false, &*bench.watch))
-                .see(level);
-        })?;
-        if let Some(progress) = progress {
-            progress.finish(&format!("{particles} samples of {}", c.expression));
-        }
+        let found = compound
+            .sample(&smc, particles, pool, isa, &*bench.watch)?
+            .finish(&format!("{particles} samples of {}", c.expression));
         let found = found.particles;
         let mut record = self.record(&found.points, &found.weights, seed)?;
         let log_z = Number {

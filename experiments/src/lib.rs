@@ -7,6 +7,7 @@
 
 pub mod catalogue;
 pub mod cell;
+pub mod demo;
 pub mod outcome;
 
 mod blindness;

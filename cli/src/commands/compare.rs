@@ -1,11 +1,10 @@
 //! `diffclf compare`: how far apart two samples are, beside how far apart two samples of the second's law are.
 
 use crate::print::print;
-use diffclf::metric::{Comparison, ComparisonSettings, Distance, Sample};
-use diffclf::system::System;
-use diffclf_report::page::Table;
+use diffclf::metric::ComparisonSettings;
+use diffclf_report::comparison;
 use diffclf_report::text::table_text;
-use diffclf_run::data::read_rows;
+use diffclf_run::compare::{Comparing, Reference};
 use diffclf_run::error::{Error, Result};
 use diffclf_run::files::{refuse_overwrite, write_atomic};
 use serde_json::json;
@@ -62,104 +61,37 @@ pub fn run(args: Args) -> Result<()> {
     if let Some(path) = &args.json {
         refuse_overwrite(path, args.force)?;
     }
-    let (points, dim) = read_rows(&args.sample)?;
-    let weights = match &args.weights {
-        Some(path) => Some(read_rows(path)?.0),
-        None => None,
-    };
-    let sample = Sample::new(&points, dim, weights.as_deref())?;
-    let (mut first, mut second) = (Vec::new(), Vec::new());
-    let mut modes = None;
-    let name;
-    if let Some(system) = &args.system {
-        let system = System::by_name(system, dim, args.system_seed)?;
-        let draw = |seed: u64| -> Vec<f64> {
-            let values = system.sample(sample.rows(), seed);
-            values.iter().map(|x| f64::from(*x)).collect()
-        };
-        // Seeds that a person would hardly give to a training.
-        (first, second) = (draw(args.seed ^ (1 << 40)), draw(args.seed ^ (1 << 41)));
-        modes = system.mixture().cloned();
-        name = system.name().to_string();
-    } else if let Some(path) = &args.reference {
-        let (values, columns) = read_rows(path)?;
-        if columns != dim {
-            return Err(Error::Usage(format!(
-                "{} has {columns} columns and {} has {dim}; compare samples of the same kind",
-                path.display(),
-                args.sample.display()
-            )));
-        }
-        if values.len() < 4 * dim {
-            return Err(Error::Usage(format!(
-                "{} has {} rows, expected at least 4: half of them are needed for the floor",
-                path.display(),
-                values.len() / dim
-            )));
-        }
-        for (row, point) in values.chunks_exact(dim).enumerate() {
-            if row % 2 == 0 {
-                &mut first
-            } else {
-                &mut second
+    let asked = Comparing {
+        sample: args.sample.clone(),
+        weights: args.weights.clone(),
+        reference: match (&args.system, &args.reference) {
+            (Some(name), _) => Reference::System {
+                name: name.clone(),
+                seed: args.system_seed,
+            },
+            (None, Some(path)) => Reference::File(path.clone()),
+            (None, None) => {
+                return Err(Error::Usage(
+                    "nothing to compare with; give a second file or --system NAME".into(),
+                ));
             }
-            .extend_from_slice(point);
-        }
-        name = path.display().to_string();
-    } else {
-        return Err(Error::Usage(
-            "nothing to compare with; give a second file or --system NAME".into(),
-        ));
-    }
-    let settings = ComparisonSettings {
-        directions: args.directions,
-        seed: args.seed,
+        },
+        settings: ComparisonSettings {
+            directions: args.directions,
+            seed: args.seed,
+        },
     };
-    let (reference, other) = (
-        Sample::new(&first, dim, None)?,
-        Sample::new(&second, dim, None)?,
-    );
-    let found = Comparison::run(&sample, &reference, &other, modes.as_ref(), settings)?;
-    let row = |name: &str, distance: Distance| {
-        vec![
-            name.to_string(),
-            format!("{:.5}", distance.value),
-            format!("{:.5}", distance.floor),
-        ]
-    };
-    let mut table = Table {
-        caption: format!(
-            "{} ({} rows) against {name} ({} rows, {} more for the floor)",
-            args.sample.display(),
-            sample.rows(),
-            reference.rows(),
-            other.rows()
-        ),
-        header: ["distance", "value", "floor"].map(String::from).to_vec(),
-        rows: vec![
-            row("MMD²", found.mmd_squared),
-            row("sliced W2", found.sliced_wasserstein),
-            row("sliced KS", found.sliced_kolmogorov_smirnov),
-            row("energy distance", found.energy_distance),
-        ],
-    };
-    if let Some((value, floor)) = found.mode_weights {
-        let texts = [
-            "mode weights".into(),
-            format!("{value:.5}"),
-            format!("{floor:.5}"),
-        ];
-        table.rows.push(texts.to_vec());
-    }
-    print(&table_text(&table))?;
+    let found = asked.run()?;
+    let name = args.sample.display().to_string();
+    print(&table_text(&comparison::table(&name, &found)))?;
     if let Some(path) = &args.json {
         let document = json!({
             "command": "compare",
-            "sample": args.sample.display().to_string(),
-            "reference": name,
-            "rows": [sample.rows(), reference.rows(), other.rows()],
-            "settings": settings,
-            "distances": found,
+            "sample": name,
+            "reference": found.reference,
+            "rows": found.rows,
+            "settings": asked.settings,
+            "distances": found.distances,
         });
         write_atomic(path, |writer| Ok(writeln!(writer, "{document:#}")?))?;
     }

@@ -1,0 +1,251 @@
+//! From samples of two states, through a learned path between them, to their free-energy difference.
+
+use super::levels::{endpoint_rows, trained_system};
+use crate::coordinates::Coordinates;
+use crate::error::{Error, Result};
+use crate::files::MappedNpy;
+use crate::machine::Machine;
+use diffclf::free_energy::{
+    Bar, MbarSettings, PathEstimate, PathSamples, Perturbation, Rule, bar, end_correction,
+};
+use diffclf::metric::Estimate;
+use diffclf::model::{Content, Model};
+use diffclf::objective::ObjectiveName;
+use diffclf::system::System;
+use std::path::PathBuf;
+
+/// What is asked for.
+#[derive(Debug, Clone, Default)]
+pub struct LearnedRequest {
+    /// What is known of the states A and B.
+    pub states: [StateFiles; 2],
+    /// Times along the path.
+    pub levels: usize,
+    /// Samples at each time.
+    pub samples: usize,
+    /// Samples of each built-in system at the ends.
+    pub end_samples: usize,
+    /// Seed.
+    pub seed: u64,
+}
+
+/// Files about a state; a built-in system that the model was trained on needs none.
+#[derive(Debug, Clone, Default)]
+pub struct StateFiles {
+    /// Its samples.
+    pub rows: Option<PathBuf>,
+    /// Its energy at them.
+    pub own: Option<PathBuf>,
+    /// The other state's energy at them.
+    pub other: Option<PathBuf>,
+}
+
+/// What was found.
+#[derive(Debug)]
+pub struct LearnedFound {
+    /// Estimates along the path.
+    pub path: PathEstimate,
+    /// From the states to the ends of the path, where their energies are known.
+    pub corrections: Option<(Perturbation, Perturbation)>,
+    /// Whether an objective of the training sees F.
+    pub classified: bool,
+    /// BAR between the states themselves, where all energies are known.
+    pub direct: Option<diffclf::Result<Bar>>,
+    /// Whether both states are built-in systems, whose densities are normalised.
+    pub normalised: bool,
+    /// Steps of the training.
+    pub steps: u64,
+    /// The answer.
+    pub difference: Difference,
+}
+
+/// The difference of the states by the routes through the path.
+#[derive(Debug, Clone, Copy)]
+pub struct Difference {
+    /// Integration of the slopes.
+    pub integration: Estimate,
+    /// MBAR over the learned path.
+    pub mbar: Estimate,
+    /// The learned F.
+    pub learned: Estimate,
+    /// Disagreement of the routes.
+    pub model_error: f64,
+    /// Integration, the error of the model included.
+    pub stated: Estimate,
+    /// The interval that holds the answer in 95 of 100 cases.
+    pub interval_95: [f64; 2],
+}
+
+impl Difference {
+    fn new(
+        path: &PathEstimate,
+        corrections: Option<(Perturbation, Perturbation)>,
+        classified: bool,
+    ) -> Self {
+        let ends = corrections.map_or(
+            Estimate {
+                mean: 0.0,
+                error: 0.0,
+            },
+            |(a, b)| Estimate {
+                mean: a.exponential.mean - b.exponential.mean,
+                error: a.exponential.error.hypot(b.exponential.error),
+            },
+        );
+        let with_ends = |e: Estimate| Estimate {
+            mean: e.mean + ends.mean,
+            error: e.error.hypot(ends.error),
+        };
+        let simpson = path.integral(Rule::Simpson).unwrap_or(path.mbar);
+        let integration = with_ends(simpson);
+        let model_error = path.disagreement(classified);
+        let stated = Estimate {
+            mean: integration.mean,
+            error: integration.error.hypot(model_error),
+        };
+        let half = 1.96 * stated.error;
+        Self {
+            integration,
+            mbar: with_ends(path.mbar),
+            learned: with_ends(Estimate {
+                mean: path.learned,
+                error: 0.0,
+            }),
+            model_error,
+            stated,
+            interval_95: [stated.mean - half, stated.mean + half],
+        }
+    }
+}
+
+/// What is known of a state: its samples in the model's coordinates, and energies at them.
+struct End {
+    rows: Vec<f64>,
+    own: Option<Vec<f64>>,
+    /// The other state's energy.
+    other: Option<Vec<f64>>,
+}
+
+impl LearnedRequest {
+    /// The difference through the path of a model.
+    pub fn run(&self, model: &Model, machine: &Machine) -> Result<LearnedFound> {
+        let content = &model.content;
+        let spec = &content.spec;
+        if !spec.process.is_interpolant() {
+            return Err(Error::Usage(format!(
+                "the model has the {} process of one data set; expected an interpolant between two",
+                spec.process.name()
+            )));
+        }
+        let (a, b) = (self.end(content, 0)?, self.end(content, 1)?);
+        let (pool, isa) = (machine.pool()?, machine.isa()?);
+        let energy = model.energy(pool.clone(), isa)?;
+        let times = spec.grid.with_levels(self.levels)?;
+        let samples = PathSamples::new(
+            &spec.process,
+            spec.dim,
+            times.times(),
+            (&a.rows, Some(&b.rows)),
+            self.samples,
+            self.seed,
+        )?;
+        let settings = MbarSettings {
+            pool: Some(pool),
+            isa,
+            ..MbarSettings::default()
+        };
+        let path = PathEstimate::new(&energy, &samples, &settings)?;
+        let corrections = match (&a.own, &b.own) {
+            (Some(own_a), Some(own_b)) => Some((
+                end_correction(&energy, spec.grid.t_min(), &a.rows, own_a)?,
+                end_correction(&energy, spec.grid.t_max(), &b.rows, own_b)?,
+            )),
+            _ => None,
+        };
+        let classified = classified(content);
+        let known = |k: usize| trained_system(content, k).is_ok();
+        Ok(LearnedFound {
+            difference: Difference::new(&path, corrections, classified),
+            path,
+            corrections,
+            classified,
+            direct: direct(&a, &b),
+            normalised: known(0) && known(1),
+            steps: content.record.steps,
+        })
+    }
+
+    /// Samples and energies of an endpoint.
+    fn end(&self, content: &Content, endpoint: usize) -> Result<End> {
+        let files = &self.states[endpoint];
+        let file = files.rows.as_deref();
+        // Draws apart from those of the training.
+        let seed = self.seed ^ 0x5bd1_e995 ^ ((endpoint as u64) << 32);
+        let rows = endpoint_rows(content, endpoint, file, self.end_samples, seed)?;
+        let count = rows.len() / content.spec.dim;
+        if file.is_some() {
+            return Ok(End {
+                own: energies_of(&files.own, count)?,
+                other: energies_of(&files.other, count)?,
+                rows,
+            });
+        }
+        let systems = [trained_system(content, 0), trained_system(content, 1)];
+        let mut data = rows.clone();
+        Coordinates::of(content).data_to_user(&mut data);
+        let energies = |system: &Result<System>| -> Option<Vec<f64>> {
+            let system = system.as_ref().ok()?;
+            data.chunks_exact(content.spec.dim)
+                .map(|x| system.log_density(x).map(|value| -value))
+                .collect()
+        };
+        Ok(End {
+            own: energies(&systems[endpoint]),
+            other: energies(&systems[1 - endpoint]),
+            rows,
+        })
+    }
+}
+
+/// Energies of a file, one for each sample.
+fn energies_of(path: &Option<PathBuf>, rows: usize) -> Result<Option<Vec<f64>>> {
+    let Some(path) = path else { return Ok(None) };
+    let values = MappedNpy::open(path)?.view()?.to_vec_f64();
+    if values.len() != rows {
+        return Err(Error::Usage(format!(
+            "{}: {} energies for {rows} samples, expected one for each",
+            path.display(),
+            values.len()
+        )));
+    }
+    Ok(Some(values))
+}
+
+/// Scores and velocities do not see F; every other objective compares times.
+fn classified(content: &Content) -> bool {
+    let stages = &content.record.settings.stages;
+    stages
+        .iter()
+        .flat_map(|stage| &stage.objectives)
+        .any(|term| {
+            !matches!(
+                term.objective,
+                ObjectiveName::Dsm | ObjectiveName::TargetScore | ObjectiveName::Velocity
+            )
+        })
+}
+
+/// BAR between the states themselves, where all energies are known.
+fn direct(a: &End, b: &End) -> Option<diffclf::Result<Bar>> {
+    let works = |end: &End| -> Option<Vec<f64>> {
+        let (own, other) = (end.own.as_ref()?, end.other.as_ref()?);
+        Some(
+            other
+                .iter()
+                .zip(own)
+                .map(|(other, own)| other - own)
+                .collect(),
+        )
+    };
+    Some(bar(&works(a)?, &works(b)?))
+}
