@@ -57,6 +57,7 @@ impl SmcArgs {
             adaptive: self.adaptive,
             least_overlap: self.least_overlap,
             genealogy: false,
+            runs: 1,
             seed: self.seed,
         };
         smc.validate()?;

@@ -3,7 +3,7 @@
 
 use crate::Bench;
 use crate::catalogue::{Experiment, Picture};
-use crate::cell::{Figure as Number, Record, named};
+use crate::cell::{Figure as Number, CellRecord, named};
 use crate::stages::{Chosen, Steps, two_stages};
 use diffclf::metric::{Comparison, ComparisonSettings, Sample};
 use diffclf::sample::mcmc::Kernel;
@@ -77,7 +77,7 @@ impl Experiment for Chosen<'_, Budget> {
         self.record()
     }
 
-    fn run(&self, cell: &str, bench: &Bench) -> Result<Record> {
+    fn run(&self, cell: &str, bench: &Bench) -> Result<CellRecord> {
         let place = named(self.places().map(|place| (place.name(), place)), cell)?;
         let Place { dim, method, seed } = place;
         let [score, joint] = self.budget.steps;
@@ -112,7 +112,11 @@ impl Experiment for Chosen<'_, Budget> {
             path: if method == EXACT { &exact } else { &learned },
             target: &exact,
             times: &times,
-            start: Start::Points(&points),
+            start: Start::Draws {
+                points: &points,
+                density: &exact,
+                time: times[0],
+            },
             transport: Some(&kernels),
         };
         let smc = Smc {
@@ -126,6 +130,7 @@ impl Experiment for Chosen<'_, Budget> {
             // A baseline that loses its way is a result, not a mistake.
             least_overlap: 0.0,
             genealogy: false,
+            runs: 1,
             seed,
         };
         let mut progress = Levels::new("anneal", &times, false, &*bench.watch);
@@ -144,7 +149,7 @@ impl Experiment for Chosen<'_, Budget> {
         let kolmogorov = distances.sliced_kolmogorov_smirnov;
         let log_z = Number {
             value: found.log_z.value,
-            error: Some(found.log_z.error),
+            error: found.log_z.error,
         };
         let figures = [
             ("sliced_w2", wasserstein.value.into()),
@@ -158,7 +163,7 @@ impl Experiment for Chosen<'_, Budget> {
             ("least_overlap", found.least_overlap().into()),
         ];
         let figures = figures.map(|(name, figure)| (name.to_string(), figure));
-        Ok(Record {
+        Ok(CellRecord {
             figures: figures.into(),
             series: BTreeMap::new(),
             seconds: 0.0,
@@ -166,7 +171,7 @@ impl Experiment for Chosen<'_, Budget> {
     }
 
     /// Both distances over the dimension: a line for each method, and the floor.
-    fn pictures(&self, records: &BTreeMap<String, Record>) -> Result<Vec<Picture>> {
+    fn pictures(&self, records: &BTreeMap<String, CellRecord>) -> Result<Vec<Picture>> {
         let seed = self.budget.seeds[0];
         let line = |method: &str, figure: &str| -> Vec<(f64, f64)> {
             let place = |dim: usize| Place { dim, method, seed }.name();

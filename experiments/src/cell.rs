@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// The figures of a cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Record {
+pub struct CellRecord {
     /// Name to value; an error that is not known is absent.
     pub figures: BTreeMap<String, Figure>,
     /// Lines for pictures: name to points.
@@ -98,15 +98,15 @@ impl Cells {
     }
 
     /// Keeps a cell.
-    pub fn write(&self, cell: &str, record: Record, seconds: f64) -> Result<()> {
-        let record = Record { seconds, ..record };
+    pub fn write(&self, cell: &str, record: CellRecord, seconds: f64) -> Result<()> {
+        let record = CellRecord { seconds, ..record };
         let text = serde_json::to_string_pretty(&record)
             .map_err(|error| Error::Failed(format!("cell {cell} cannot be written: {error}")))?;
         write_atomic(&self.path(cell), |writer| Ok(writeln!(writer, "{text}")?))
     }
 
     /// Those of `names` that are finished.
-    pub fn read(&self, names: &[String]) -> Result<BTreeMap<String, Record>> {
+    pub fn read(&self, names: &[String]) -> Result<BTreeMap<String, CellRecord>> {
         let mut found = BTreeMap::new();
         for name in names {
             let path = self.path(name);
@@ -138,7 +138,7 @@ mod tests {
     fn cells_are_kept_and_other_settings_refused() {
         let folder = tempfile::tempdir().unwrap();
         let cells = Cells::open(folder.path(), &json!({"steps": 3})).unwrap();
-        let record = Record {
+        let record = CellRecord {
             figures: [("loss".to_string(), Figure::from(1.5))].into(),
             series: BTreeMap::new(),
             seconds: 0.0,
@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(found.len(), 1);
         assert_eq!(
             found["a"],
-            Record {
+            CellRecord {
                 seconds: 2.0,
                 ..record
             }

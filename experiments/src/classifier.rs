@@ -3,16 +3,15 @@
 
 use crate::Bench;
 use crate::catalogue::{Experiment, Picture};
-use crate::cell::Record;
+use crate::cell::CellRecord;
 use diffclf::energy::exact::ExactPath;
-use diffclf::energy::{Energy, LearnedEnergy, ModelSpec, NetworkSpec};
+use diffclf::energy::{Coordinates, Energy, LearnedEnergy, ModelSpec};
 use diffclf::metric::{Evaluation, EvaluationSettings};
+use diffclf::network::NetworkSpec;
 use diffclf::process::sampler::Grid;
 use diffclf::process::{Process, Spacing, TimeGrid, TimeSampler};
 use diffclf::system::{Covariance, GaussianMixture};
-use diffclf::train::{
-    Decay, Endpoints, InMemory, Shuffled, Standardisation, StepReport, TrainSettings, Trainer,
-};
+use diffclf::train::{Decay, Endpoints, InMemory, Shuffled, TrainSettings, Trainer, finish};
 use diffclf_report::axis::Axis;
 use diffclf_report::curve::{Curve, Series};
 use diffclf_report::field::Field;
@@ -21,6 +20,7 @@ use diffclf_run::error::{Error, Result};
 use serde::Deserialize;
 use serde_json::json;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Training rows.
 const ROWS: usize = 50_000;
@@ -95,9 +95,9 @@ impl Looks<'_> {
             .iter()
             .map(|x| *x as f32)
             .collect();
-        let table = InMemory::new(rows, 2);
-        let identity = Standardisation::identity(2);
-        let (source, _) = Shuffled::split(&table, &identity, self.classifier.batch, 1, 0);
+        let table = Arc::new(InMemory::new(rows, 2));
+        let identity = Coordinates::identity(2);
+        let (source, _) = Shuffled::split(table, &identity, self.classifier.batch, 1, 0);
         // At least one step is needed to build a trainer; at 0 it is not taken.
         let mut settings = TrainSettings::two_stages(self.classifier.batch, 0, steps.max(1), 3);
         settings.times = TimeSampler::Grid(Grid {});
@@ -106,14 +106,13 @@ impl Looks<'_> {
             (stage.rate.peak, stage.rate.decay) = (self.classifier.rate, Decay::Constant);
         }
         let from = Endpoints {
-            start: &source,
+            start: Arc::new(source),
             end: None,
         };
         let mut trainer =
             Trainer::new(&spec, &settings, from, None, bench.pool.clone(), bench.isa)?;
-        let mut report = StepReport::default();
-        for _ in 0..steps {
-            trainer.advance(&mut report)?;
+        if steps > 0 {
+            finish(&mut trainer)?;
         }
         let params = trainer.averaged().to_vec();
         Ok(LearnedEnergy::new(
@@ -185,7 +184,7 @@ impl Experiment for Looks<'_> {
         Ok(json!({"times": times, "batch": batch, "rate": rate, "steps": self.steps}))
     }
 
-    fn run(&self, cell: &str, bench: &Bench) -> Result<Record> {
+    fn run(&self, cell: &str, bench: &Bench) -> Result<CellRecord> {
         let step = cell
             .strip_prefix("step-")
             .and_then(|text| text.parse().ok());
@@ -217,7 +216,7 @@ impl Experiment for Looks<'_> {
         let flat = posteriors(&energy, grid.times());
         let line = flat.iter().enumerate().map(|(k, p)| (k as f64, round(*p)));
         series.insert("posterior".into(), line.collect());
-        Ok(Record {
+        Ok(CellRecord {
             figures: figures
                 .map(|(name, figure)| (name.to_string(), figure))
                 .into(),
@@ -226,7 +225,7 @@ impl Experiment for Looks<'_> {
         })
     }
 
-    fn pictures(&self, records: &BTreeMap<String, Record>) -> Result<Vec<Picture>> {
+    fn pictures(&self, records: &BTreeMap<String, CellRecord>) -> Result<Vec<Picture>> {
         let exact = exact()?;
         let grid = self.spec(&exact)?.grid;
         let mut dots = Vec::new();

@@ -3,14 +3,14 @@
 
 use crate::Bench;
 use crate::catalogue::{Experiment, Picture};
-use crate::cell::{Record, named};
+use crate::cell::{CellRecord, named};
 use crate::stages::{Chosen, Steps, two_stages};
-use diffclf::energy::Energy;
 use diffclf::energy::exact::ExactPath;
+use diffclf::energy::{Energy, Prior};
 use diffclf::metric::{Comparison, ComparisonSettings, Evaluation, EvaluationSettings, Sample};
 use diffclf::model::{Content, Model};
 use diffclf::process::TimeGrid;
-use diffclf::sample::{Prior, Sampler, Task, times_of};
+use diffclf::sample::{Sampler, Task, times_of};
 use diffclf_report::curve::{Curve, Series};
 use diffclf_report::page::Figure;
 use diffclf_report::scatter::{Scatter, axis_of};
@@ -123,7 +123,7 @@ impl Chosen<'_, Budget> {
         two_stages(bench, &shared.name(), &place.name(), settings)
     }
 
-    fn evaluate(&self, model: &Model, bench: &Bench) -> Result<Record> {
+    fn evaluate(&self, model: &Model, bench: &Bench) -> Result<CellRecord> {
         let content = &model.content;
         let (exact, _) = exact_path(&Systems::default(), content)?;
         let energy = model.energy(bench.pool.clone(), bench.isa)?;
@@ -169,7 +169,7 @@ impl Chosen<'_, Budget> {
         let mut series: BTreeMap<String, Vec<(f64, f64)>> =
             series.map(|(name, line)| (name.to_string(), line)).into();
         series.insert("log_density".into(), log_densities(&energy, &exact, &grid));
-        Ok(Record {
+        Ok(CellRecord {
             figures,
             series,
             seconds: 0.0,
@@ -243,7 +243,7 @@ impl Experiment for Chosen<'_, Budget> {
         self.record()
     }
 
-    fn run(&self, cell: &str, bench: &Bench) -> Result<Record> {
+    fn run(&self, cell: &str, bench: &Bench) -> Result<CellRecord> {
         let place = named(self.places().map(|place| (place.name(), place)), cell)?;
         let model = self.model(&place, bench)?;
         self.evaluate(&model, bench)
@@ -251,7 +251,7 @@ impl Experiment for Chosen<'_, Budget> {
 
     /// R^2 of the log-densities over time, for each dimension and N: one line a method. Then learned log-densities over exact ones, of the
     /// first seed.
-    fn pictures(&self, records: &BTreeMap<String, Record>) -> Result<Vec<Picture>> {
+    fn pictures(&self, records: &BTreeMap<String, CellRecord>) -> Result<Vec<Picture>> {
         let mut pictures = Vec::new();
         for &dim in &self.budget.dims {
             for &levels in &self.budget.levels {

@@ -3,17 +3,16 @@
 
 use crate::Bench;
 use crate::catalogue::{Experiment, Picture};
-use crate::cell::{Figure as Number, Record};
+use crate::cell::{Figure as Number, CellRecord};
 use diffclf::energy::exact::ExactPath;
-use diffclf::energy::{Energy, Form, ModelSpec, NetworkSpec};
+use diffclf::energy::{Coordinates, Energy, Form, ModelSpec};
 use diffclf::engine::{Isa, Pool};
+use diffclf::network::NetworkSpec;
 use diffclf::objective::parse_terms;
 use diffclf::process::{Process, TimeSampler};
 use diffclf::rng::{Purpose, Stream};
 use diffclf::system::System;
-use diffclf::train::{
-    Adam, Endpoints, InMemory, Losses, Shuffled, Source, Standardisation, Step, StepPlan, clip,
-};
+use diffclf::train::{Adam, Endpoints, InMemory, Losses, Shuffled, Source, Step, StepPlan, clip};
 use diffclf_run::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -106,7 +105,7 @@ impl Properties {
 struct Runner {
     spec: ModelSpec,
     step: Step<f32>,
-    tables: [InMemory; 2],
+    tables: [Arc<InMemory>; 2],
     params: Vec<f32>,
     moments: [Vec<f32>; 2],
     gradient: Vec<f32>,
@@ -154,8 +153,8 @@ impl Runner {
             spec: spec.clone(),
             step: Step::new(spec, plan, true, pool, isa)?.with_truth(truth),
             tables: [
-                InMemory::new(start.sample(20_000, 5), spec.dim),
-                InMemory::new(end.sample(20_000, 6), spec.dim),
+                Arc::new(InMemory::new(start.sample(20_000, 5), spec.dim)),
+                Arc::new(InMemory::new(end.sample(20_000, 6), spec.dim)),
             ],
             moments: [zero.clone(), zero.clone()],
             gradient: zero,
@@ -166,14 +165,15 @@ impl Runner {
 
     /// Milliseconds of so many whole steps: noise, loss, gradient, clipping, Adam.
     fn run(&mut self, steps: usize) -> Result<Vec<f64>> {
-        let identity = Standardisation::identity(self.spec.dim);
+        let identity = Coordinates::identity(self.spec.dim);
         let batch = self.step.plan().batch;
-        let (start, _) = Shuffled::split(&self.tables[0], &identity, batch, 7, 0);
-        let (end, _) = Shuffled::split(&self.tables[1], &identity, batch, 8, 0);
+        let source = |k: usize| -> Arc<dyn Source> {
+            Arc::new(Shuffled::split(self.tables[k].clone(), &identity, batch, 7 + k as u64, 0).0)
+        };
         let interpolant = self.spec.process.is_interpolant();
         let from = Endpoints {
-            start: &start,
-            end: interpolant.then_some(&end as &dyn Source),
+            start: source(0),
+            end: interpolant.then(|| source(1)),
         };
         let mut losses = Losses::default();
         let mut milliseconds = Vec::with_capacity(steps);
@@ -181,7 +181,7 @@ impl Runner {
             let begin = Instant::now();
             let gradient = &mut self.gradient;
             self.step
-                .run(&self.params, self.number, from, &mut losses, gradient)?;
+                .run(&self.params, self.number, &from, &mut losses, gradient)?;
             clip(gradient, Some(1.0));
             let [m, v] = &mut self.moments;
             Adam::default().update(self.number + 1, 1e-5, gradient, &mut self.params, m, v);
@@ -216,7 +216,7 @@ impl Experiment for Costs<'_> {
         value.map_err(|error| Error::Failed(format!("the settings cannot be written: {error}")))
     }
 
-    fn run(&self, cell: &str, bench: &Bench) -> Result<Record> {
+    fn run(&self, cell: &str, bench: &Bench) -> Result<CellRecord> {
         let p = self.properties;
         let Some(row) = p.rows.get(cell) else {
             return Err(Error::Failed(format!("{cell} is no row of this table")));
@@ -253,7 +253,7 @@ impl Experiment for Costs<'_> {
             ("evaluations", row.evaluations.into()),
             ("mode_weights", f64::from(u8::from(row.weights)).into()),
         ];
-        Ok(Record {
+        Ok(CellRecord {
             figures: figures
                 .map(|(name, figure)| (name.to_string(), figure))
                 .into(),
@@ -262,7 +262,7 @@ impl Experiment for Costs<'_> {
         })
     }
 
-    fn pictures(&self, _records: &BTreeMap<String, Record>) -> Result<Vec<Picture>> {
+    fn pictures(&self, _records: &BTreeMap<String, CellRecord>) -> Result<Vec<Picture>> {
         Ok(Vec::new())
     }
 }

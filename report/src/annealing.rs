@@ -1,7 +1,7 @@
 //! Annealed particles in tables and as JSON.
 
 use crate::page::Table;
-use diffclf::sample::{Exchange, Exchanged, Particles};
+use diffclf::sample::{Baseline, Exchange, Exchanged, Particles};
 use diffclf_run::compose::RegionShares;
 use serde_json::{Value, json};
 
@@ -18,10 +18,7 @@ pub fn runs(caption: String, runs: &[(&str, &Particles)]) -> Table {
         caption,
         header,
         rows: vec![
-            text(
-                &|run| format!("{:.3} ± {:.3}", run.log_z.value, run.log_z.error),
-                "log Z",
-            ),
+            text(&|run| format!("{:.3}", run.log_z), "log Z"),
             text(
                 &|run| format!("{:.1} %", 100.0 * run.ess()),
                 "effective sample size",
@@ -50,6 +47,23 @@ pub fn runs(caption: String, runs: &[(&str, &Particles)]) -> Table {
     }
 }
 
+/// What to beware of in the figures of runs, line by line.
+pub fn notes(runs: &[(&str, &Particles)]) -> String {
+    let mut notes = String::new();
+    if runs
+        .iter()
+        .any(|(_, run)| run.baseline == Baseline::FirstLevel)
+    {
+        notes += "note: the start's density is not known, so its points count as draws of the model's first level: log Z is relative to that \
+             level, and shares of modes that moves do not connect are as wrong as it is there\n";
+    }
+    if runs.iter().any(|(_, run)| run.biased_moves) {
+        notes += "note: these moves have no acceptance test, so weights and log Z carry the error of their step size; mala, hmc and \
+             random-walk have none\n";
+    }
+    notes
+}
+
 fn mean_acceptance(run: &Particles) -> f64 {
     run.levels.iter().map(|level| level.acceptance).sum::<f64>() / run.levels.len() as f64
 }
@@ -58,6 +72,8 @@ fn mean_acceptance(run: &Particles) -> f64 {
 pub fn record(run: &Particles) -> Value {
     json!({
         "log_z": run.log_z,
+        "baseline": run.baseline,
+        "biased_moves": run.biased_moves,
         "ess": run.ess(),
         "least_overlap": run.least_overlap(),
         "families": run.families,

@@ -12,6 +12,7 @@ pub fn table(sample: &str, found: &Compared) -> Table {
             name.to_string(),
             format!("{:.5}", distance.value),
             format!("{:.5}", distance.floor),
+            format!("{:.3}", distance.p_value),
         ]
     };
     let mut rows = vec![
@@ -25,6 +26,7 @@ pub fn table(sample: &str, found: &Compared) -> Table {
             "mode weights".into(),
             format!("{value:.5}"),
             format!("{floor:.5}"),
+            String::new(),
         ];
         texts.to_vec()
     }));
@@ -34,7 +36,9 @@ pub fn table(sample: &str, found: &Compared) -> Table {
             "{sample} ({own} rows) against {} ({reference} rows, {other} more for the floor)",
             found.reference
         ),
-        header: ["distance", "value", "floor"].map(String::from).to_vec(),
+        header: ["distance", "value", "floor", "p-value"]
+            .map(String::from)
+            .to_vec(),
         rows,
     }
 }

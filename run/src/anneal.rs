@@ -1,18 +1,15 @@
 //! A model's path run by sequential Monte Carlo, annealed importance sampling or replica exchange; with a target, a Boltzmann generator.
 
 use crate::bridge::{Bridge, BridgeChoice};
-use crate::compose::rescale;
-use crate::coordinates::Coordinates;
 use crate::error::{Error, Result};
-use crate::transport::Moved;
 use crate::watch::{Bar, Done, Watch};
-use diffclf::energy::{Ending, Energy, LearnedEnergy, SystemEnergy};
+use diffclf::energy::{Ending, Energy, LearnedEnergy, Prior, SystemEnergy};
 use diffclf::model::Content;
 use diffclf::process::TimeGrid;
 use diffclf::rng::{Purpose, Stream};
 use diffclf::sample::{
-    Boltzmann, DiffusionKernels, Diffusivity, Exchange, Exchanged, InterpolantKernels, Ladder,
-    Particles, Path, Prior, Smc, SmcLevel, Start, Transport,
+    Boltzmann, DataTransport, DiffusionKernels, Diffusivity, Exchange, Exchanged,
+    InterpolantKernels, Ladder, Particles, Path, Smc, SmcLevel, Start, Transport,
 };
 use diffclf::system::System;
 
@@ -118,7 +115,7 @@ impl Annealing {
         if target.is_some() {
             times.push(0.0);
         }
-        let energy = rescale(content, learned);
+        let energy = content.in_data_coordinates(learned);
         let descent = Descent {
             content,
             learned,
@@ -135,13 +132,14 @@ impl Annealing {
 
     fn descend(&self, way: &Descent<'_>, smc: Smc, watch: &dyn Watch) -> Result<Done<Annealed>> {
         let start = way.prior.mixture()?;
-        let kernels = Moved {
-            inner: DiffusionKernels {
-                process: way.content.spec.process,
+        let process = way.content.spec.process;
+        let kernels = DataTransport {
+            inner: &DiffusionKernels {
+                process,
                 energy: way.learned,
             },
-            map: Coordinates::of(way.content),
-            scale: way.content.standardisation.scale,
+            process,
+            map: &way.content.standardisation,
         };
         let transport = self.diffusion.then_some(&kernels as &dyn Transport);
         let start = Start::Mixture(&start);
@@ -241,12 +239,20 @@ impl Annealing {
                 .as_ref()
                 .map_or(learned as &dyn Energy, |ending| ending),
             times: &times,
-            start: Start::Points(&points),
+            // Exact draws are weighted by the model's first level against their own density; of other rows none is known.
+            start: match exact {
+                Some(density) if !bridge.has_rows() => Start::Draws {
+                    points: &points,
+                    density,
+                    time: times[0],
+                },
+                _ => Start::Points(&points),
+            },
             transport: Some(&kernels),
         };
         let mut levels = Levels::new("anneal", &times, false, watch);
         let mut particles = smc.run(&path, self.particles, &mut |level| levels.see(level))?;
-        Coordinates::of(content).points_to_user(times[count - 1], &mut particles.points);
+        content.points_to_data(times[count - 1], &mut particles.points);
         Ok(levels.done(Annealed::Crossing {
             particles: Box::new(particles),
             names: bridge.names(),
@@ -299,9 +305,8 @@ impl Annealing {
         let mut points = vec![0.0; way.times.len() * ladders * dim];
         for (row, point) in points.chunks_exact_mut(dim).enumerate() {
             let mut stream = Stream::new(settings.seed, Purpose::Sample, 0, row as u64);
-            for (y, mean) in point.iter_mut().zip(&way.prior.mean) {
-                *y = mean + way.prior.std * stream.normal();
-            }
+            let noise: Vec<f64> = (0..dim).map(|_| stream.normal()).collect();
+            way.prior.points(&noise, point);
         }
         let mut bar = watch.begin("exchange", 2 * self.sweeps as u64, 0);
         let times = way.times;

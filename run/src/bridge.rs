@@ -1,6 +1,5 @@
 //! An interpolant run from one endpoint to the other: the rows to start from, and the velocity that moves them.
 
-use crate::coordinates::Coordinates;
 use crate::data::read_rows;
 use crate::error::{Error, Result};
 use crate::exact::known_path;
@@ -182,6 +181,11 @@ impl<'a> Bridge<'a> {
         }
     }
 
+    /// Whether the particles start from rows of a file.
+    pub fn has_rows(&self) -> bool {
+        self.rows.is_some()
+    }
+
     /// Times of the grid from where the particles start to where they are needed.
     pub fn times(&self, grid: &TimeGrid) -> Vec<f64> {
         match self.towards {
@@ -239,7 +243,7 @@ impl<'a> Bridge<'a> {
             }
         };
         let (end, _) = self.ends();
-        Coordinates::of(self.content).points_to_model(end, &mut points);
+        self.content.points_to_model(end, &mut points);
         for (piece, points) in points.chunks_mut(PIECE * dim).enumerate() {
             depart(
                 &self.content.spec.process,

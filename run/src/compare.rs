@@ -9,7 +9,7 @@ use std::path::PathBuf;
 /// What samples are compared with.
 #[derive(Debug, Clone)]
 pub enum Reference {
-    /// Rows of a file; every other one is kept for the floor.
+    /// Rows of a file; the second half is kept for the floor.
     File(PathBuf),
     /// Exact samples of a built-in system.
     System {
@@ -108,13 +108,11 @@ impl Comparing {
                 values.len() / dim
             )));
         }
-        let part = |odd: usize| {
-            let rows = values.chunks_exact(dim).skip(odd).step_by(2);
-            rows.flatten().copied().collect()
-        };
+        // Halves, not even and odd rows: neighbours may be correlated.
+        let half = values.len() / dim / 2 * dim;
         Ok(Pair {
-            first: part(0),
-            second: part(1),
+            first: values[..half].to_vec(),
+            second: values[half..].to_vec(),
             modes: None,
             name: path.display().to_string(),
         })

@@ -3,12 +3,14 @@
 use crate::error::{Error, Result};
 use crate::files::MappedNpy;
 use crate::settings::held_out_rows;
-use diffclf::format::npy::{ColumnStatistics, NpyView};
+use diffclf::energy::{Coordinates, Moments};
+use diffclf::format::npy::{ColumnStatistics, Npy};
 use diffclf::format::sha256_hex;
 use diffclf::model::DataRecord;
 use diffclf::system::{GaussianMixture, System};
-use diffclf::train::{Resampled, Shuffled, Source, Standardisation, Table};
+use diffclf::train::{Resampled, Shuffled, Source, Table};
 use std::path::Path;
+use std::sync::Arc;
 
 /// Draws for the mean and variance of a system that is no mixture.
 const SYSTEM_DRAWS: usize = 1 << 16;
@@ -22,18 +24,9 @@ pub struct Origin {
 }
 
 enum Rows {
-    File(MappedNpy),
-    Drawn(System, Vec<f32>),
-    Fresh(System),
-}
-
-/// Mean and scalar variance of the rows.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Moments {
-    /// Mean of each column.
-    pub mean: Vec<f64>,
-    /// Average variance of the columns.
-    pub variance: f64,
+    File(Arc<MappedNpy>),
+    Drawn(Arc<System>, Arc<[f32]>),
+    Fresh(Arc<System>),
 }
 
 impl Origin {
@@ -48,7 +41,7 @@ impl Origin {
             sha256: Some(sha256_hex(map.bytes())),
         };
         Ok(Self {
-            rows: Rows::File(map),
+            rows: Rows::File(Arc::new(map)),
             record,
         })
     }
@@ -75,10 +68,10 @@ impl Origin {
         };
         let rows = match samples {
             Some(rows) => {
-                let values = system.sample(rows, seed);
-                Rows::Drawn(system, values)
+                let values = system.sample(rows, seed).into();
+                Rows::Drawn(Arc::new(system), values)
             }
-            None => Rows::Fresh(system),
+            None => Rows::Fresh(Arc::new(system)),
         };
         Ok(Self { rows, record })
     }
@@ -113,105 +106,98 @@ impl Origin {
     }
 
     /// The rows in the model's coordinates.
-    pub fn prepare(&self, standardisation: &Standardisation) -> Result<Prepared<'_>> {
-        let standardisation = standardisation.clone();
+    pub fn prepare(&self, coordinates: &Coordinates) -> Result<Prepared> {
+        let coordinates = coordinates.clone();
         let values = match &self.rows {
             Rows::File(map) => {
                 map.read_out_of_order()?;
-                Values::File(map.view()?)
+                Values::File(
+                    Npy::parse(Mapped(map.clone())).map_err(|e| Error::about(map.path(), e))?,
+                )
             }
-            Rows::Drawn(_, values) => Values::Memory(values),
-            Rows::Fresh(system) => return Ok(Prepared::Fresh(system, standardisation)),
+            Rows::Drawn(system, values) => Values::Memory(values.clone(), system.dim()),
+            Rows::Fresh(system) => return Ok(Prepared::Fresh(system.clone(), coordinates)),
         };
-        Ok(Prepared::Fixed(ModelRows {
-            values,
-            standardisation,
-        }))
+        Ok(Prepared::Fixed(Arc::new(values), coordinates))
     }
 }
 
 /// An endpoint's rows in the model's coordinates.
-pub enum Prepared<'a> {
+#[derive(Clone)]
+pub enum Prepared {
     /// A table to shuffle.
-    Fixed(ModelRows<'a>),
+    Fixed(Arc<Values>, Coordinates),
     /// A system to draw from at every step.
-    Fresh(&'a System, Standardisation),
+    Fresh(Arc<System>, Coordinates),
 }
 
 /// Sources of one endpoint.
-pub struct Feed<'a> {
+pub struct Feed {
     /// Rows to train on.
-    pub train: Box<dyn Source + 'a>,
+    pub train: Arc<dyn Source>,
     /// Rows never trained on, and how many there are.
-    pub held_out: Option<(Box<dyn Source + 'a>, usize)>,
+    pub held_out: Option<(Arc<dyn Source>, usize)>,
 }
 
-impl Prepared<'_> {
+impl Prepared {
     /// Training and held-out rows; the two endpoints of an interpolant need different seeds.
-    pub fn feed(&self, batch: usize, seed: u64, held_out: f64) -> Feed<'_> {
+    pub fn feed(&self, batch: usize, seed: u64, held_out: f64) -> Feed {
         match self {
-            Self::Fresh(system, standardisation) => Feed {
-                train: Box::new(Resampled::new(system, seed, standardisation.clone())),
+            Self::Fresh(system, coordinates) => Feed {
+                train: Arc::new(Resampled::new(system.clone(), seed, coordinates.clone())),
                 held_out: None,
             },
-            Self::Fixed(table) => {
+            Self::Fixed(table, coordinates) => {
                 let held_out = held_out_rows(table.rows(), held_out);
-                // The table gives standardised rows already.
-                let identity = Standardisation::identity(table.standardisation.shift.len());
-                let (train, rest) = Shuffled::split(table, &identity, batch, seed, held_out);
+                let (train, rest) =
+                    Shuffled::split(table.clone(), coordinates, batch, seed, held_out);
                 Feed {
-                    train: Box::new(train),
-                    held_out: (held_out > 0).then(|| (Box::new(rest) as Box<dyn Source>, held_out)),
+                    train: Arc::new(train),
+                    held_out: (held_out > 0).then(|| (Arc::new(rest) as Arc<dyn Source>, held_out)),
                 }
             }
         }
     }
 }
 
-enum Values<'a> {
-    File(NpyView<'a>),
-    Memory(&'a [f32]),
+/// The bytes of a mapped file, shared.
+pub struct Mapped(Arc<MappedNpy>);
+
+impl AsRef<[u8]> for Mapped {
+    fn as_ref(&self) -> &[u8] {
+        self.0.bytes()
+    }
 }
 
-/// Rows in the model's coordinates, `(x - shift) / scale`, taken in f64 before they are rounded: data far from zero keep
-/// their digits.
-pub struct ModelRows<'a> {
-    values: Values<'a>,
-    standardisation: Standardisation,
+/// Rows that stay as they are.
+pub enum Values {
+    /// In a file, in its own number type.
+    File(Npy<Mapped>),
+    /// In memory: rows, and the numbers of a row.
+    Memory(Arc<[f32]>, usize),
 }
 
-impl Table for ModelRows<'_> {
+impl Table for Values {
     fn rows(&self) -> usize {
-        match &self.values {
+        match self {
             Values::File(view) => view.rows(),
-            Values::Memory(values) => values.len() / self.standardisation.shift.len(),
+            Values::Memory(values, dim) => values.len() / dim,
         }
     }
 
-    fn copy_row(&self, row: usize, out: &mut [f32]) {
-        let Standardisation { shift, scale } = &self.standardisation;
-        let dim = shift.len();
-        let standardise = |x: f64, shift: &f64| ((x - shift) / scale) as f32;
-        match &self.values {
-            Values::Memory(values) => {
-                for ((out, x), shift) in out.iter_mut().zip(&values[row * dim..][..dim]).zip(shift)
-                {
-                    *out = standardise(f64::from(*x), shift);
-                }
+    fn copy_row(&self, row: usize, coordinates: &Coordinates, out: &mut [f32]) {
+        match self {
+            Values::Memory(values, dim) => {
+                let row = &values[row * dim..][..*dim];
+                coordinates.round_to_model(row.iter().map(|x| f64::from(*x)), out);
             }
             Values::File(view) => {
-                // Rows of usual length need no allocation.
-                let mut short = [0.0; 256];
-                let mut long;
-                let buffer = if dim <= short.len() {
-                    &mut short[..dim]
-                } else {
-                    long = vec![0.0; dim];
-                    &mut long[..]
-                };
-                view.copy_row_f64(row, buffer);
-                for ((out, x), shift) in out.iter_mut().zip(&*buffer).zip(shift) {
-                    *out = standardise(*x, shift);
+                // In pieces, so that rows of any length need no allocation.
+                let mut piece = [0.0; 256];
+                for (k, out) in out.chunks_mut(piece.len()).enumerate() {
+                    let (first, piece) = (256 * k, &mut piece[..out.len()]);
+                    view.copy_part_f64(row, first, piece);
+                    coordinates.round_part_to_model(first, piece.iter().copied(), out);
                 }
             }
         }
@@ -314,41 +300,6 @@ fn system_moments(system: &System) -> Moments {
     }
 }
 
-impl Moments {
-    /// Of both endpoints together, each with weight one half.
-    pub fn pooled(self, other: Moments) -> Moments {
-        let distance: f64 = self
-            .mean
-            .iter()
-            .zip(&other.mean)
-            .map(|(a, b)| (a - b).powi(2))
-            .sum();
-        let dim = self.mean.len() as f64;
-        Moments {
-            mean: self
-                .mean
-                .iter()
-                .zip(&other.mean)
-                .map(|(a, b)| 0.5 * (a + b))
-                .collect(),
-            variance: 0.5 * (self.variance + other.variance) + 0.25 * distance / dim,
-        }
-    }
-
-    /// The map that gives mean 0 and variance 1; none where that is so already, up to rounding.
-    pub fn standardisation(&self) -> Standardisation {
-        let already =
-            self.mean.iter().all(|m| m.abs() < 1e-9) && (self.variance - 1.0).abs() < 1e-9;
-        if already {
-            return Standardisation::identity(self.mean.len());
-        }
-        Standardisation {
-            shift: self.mean.clone(),
-            scale: self.variance.sqrt(),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -370,13 +321,13 @@ mod tests {
             .collect();
         let origin = Origin::file(&saved(folder.path(), &rows)).unwrap();
         let moments = origin.moments(&mut |_| ()).unwrap();
-        let Prepared::Fixed(table) = origin.prepare(&moments.standardisation()).unwrap() else {
+        let Prepared::Fixed(table, map) = origin.prepare(&moments.coordinates()).unwrap() else {
             panic!("a file is a table")
         };
         let (mut sum, mut square) = ([0.0; 2], 0.0);
         for row in 0..50 {
             let mut out = [0.0f32; 2];
-            table.copy_row(row, &mut out);
+            table.copy_row(row, &map, &mut out);
             for (sum, x) in sum.iter_mut().zip(out) {
                 *sum += f64::from(x);
                 square += f64::from(x) * f64::from(x);
@@ -421,25 +372,10 @@ mod tests {
     }
 
     #[test]
-    fn pooled_moments_are_those_of_the_union() {
-        let a = Moments {
-            mean: vec![1.0, -2.0],
-            variance: 0.5,
-        };
-        let b = Moments {
-            mean: vec![2.0, 4.0],
-            variance: 3.0,
-        };
-        let both = a.pooled(b);
-        assert_eq!(both.mean, [1.5, 1.0]);
-        // Mean of the second moments about the new mean: 0.5 + (0.25 + 9)/2 and 3 + (0.25 + 9)/2, averaged.
-        assert!((both.variance - (1.75 + 4.625)).abs() < 1e-12);
+    fn systems_know_their_moments() {
         let mog = System::by_name("mog40", 3, 0).unwrap();
-        assert_eq!(
-            system_moments(&mog).standardisation(),
-            Standardisation::identity(3)
-        );
+        assert_eq!(system_moments(&mog).coordinates(), Coordinates::identity(3));
         let boxes = system_moments(&System::by_name("boxes", 2, 0).unwrap());
-        assert!(boxes.standardisation().scale > 1.0);
+        assert!(boxes.coordinates().scale.at(0) > 1.0);
     }
 }

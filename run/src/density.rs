@@ -1,11 +1,10 @@
 //! Log-density, energy, score or time score of points, in the user's coordinates.
 
-use crate::coordinates::Coordinates;
 use crate::data::refuse_non_finite;
 use crate::error::{Error, Result};
 use crate::files::MappedNpy;
 use crate::watch::{Done, Watch};
-use diffclf::energy::LearnedEnergy;
+use diffclf::energy::{Energy, LearnedEnergy};
 use diffclf::model::Content;
 use std::path::Path;
 
@@ -66,7 +65,7 @@ pub fn evaluate_points(
             spec.dim
         )));
     }
-    let map = Coordinates::of(content);
+    let energy = content.in_data_coordinates(energy);
     let (width, shape) = match quantity {
         Quantity::Score => (spec.dim, view.shape()),
         _ => (1, &view.shape()[..1]),
@@ -81,12 +80,11 @@ pub fn evaluate_points(
             view.copy_row_f64(first + row, point);
             refuse_non_finite(path, first + row, point)?;
         }
-        map.points_to_model(time, &mut points);
         match quantity {
-            Quantity::LogDensity => map.log_density(energy, time, &points, out),
-            Quantity::Energy => map.energy(energy, time, &points, out),
-            Quantity::Score => map.score(energy, time, &points, out),
-            Quantity::TimeScore => map.time_score(energy, time, &points, out),
+            Quantity::LogDensity => energy.log_density(&[time], &points, out),
+            Quantity::Energy => energy.energy(&[time], &points, out),
+            Quantity::Score => energy.score(&[time], &points, out),
+            Quantity::TimeScore => energy.time_score(&[time], &points, out),
         }
         bar.set((first + out.len() / width) as u64, &|| "points".into());
     }

@@ -1,16 +1,15 @@
 //! New samples from a model: by a diffusion's samplers, along the flow, or across an interpolant's bridge.
 
 use crate::bridge::{Bridge, BridgeChoice};
-use crate::coordinates::Coordinates;
 use crate::error::{Error, Result};
 use crate::watch::{Done, Watch};
-use diffclf::energy::LearnedEnergy;
+use diffclf::energy::{LearnedEnergy, Prior};
 use diffclf::model::Content;
 use diffclf::process::TimeGrid;
 use diffclf::rng::{Purpose, Stream};
 use diffclf::sample::{
-    Ddim, Diffusivity, Divergence, Flow, Integrator, InterpolantSde, Prior, ReverseSde, Sampler,
-    Solver, Task, times_of,
+    Ddim, Diffusivity, Divergence, Flow, Integrator, InterpolantSde, ReverseSde, Sampler, Solver,
+    Task, times_of,
 };
 
 /// Particles of one piece: bounds the memory besides the result.
@@ -123,16 +122,15 @@ impl Generation {
             }
             (Method::InterpolantSde(_), None) => return unfit("interpolants", "reverse-sde"),
         };
-        let coordinates = Coordinates::of(content);
         match &bridge {
             Some(bridge) => {
                 let times = bridge.times(&grid);
-                coordinates.points_to_user(times[times.len() - 1], &mut drawn.points);
+                content.points_to_data(times[times.len() - 1], &mut drawn.points);
             }
-            None => coordinates.data_to_user(&mut drawn.points),
+            None => content.standardisation.to_data(&mut drawn.points),
         }
         let log_density = self.log_density.then(|| {
-            let volume = spec.dim as f64 * content.standardisation.scale.ln();
+            let volume = content.standardisation.log_volume();
             let values = drawn.log_density.iter();
             values.map(|value| value - volume).collect()
         });

@@ -4,10 +4,10 @@ use crate::data::Origin;
 use crate::error::{Error, Result};
 use crate::run_folder::LOG;
 use crate::train::endpoint_seed;
-use diffclf::energy::{Energy, LearnedEnergy};
+use diffclf::energy::{Energy, LearnedEnergy, Prior};
 use diffclf::metric::diagnose::{Data, Diagnosis, DiagnosisSettings, History, Subject};
 use diffclf::model::{Content, DataRecord};
-use diffclf::sample::{Flow, Prior, Sampler, Solver, Task, depart, times_of};
+use diffclf::sample::{Flow, Sampler, Solver, Task, depart, times_of};
 use diffclf::system::System;
 use diffclf::train::Source;
 use std::path::Path;
@@ -252,11 +252,9 @@ fn from_record(content: &Content, endpoint: usize) -> Result<Endpoint> {
     let system = System::by_name(&record.name, dim, system_seed)?;
     let seed = endpoint_seed(content.record.settings.seed, endpoint);
     let standardise = |rows: Vec<f32>| -> Vec<f64> {
-        let map = &content.standardisation;
-        rows.chunks_exact(dim)
-            .flat_map(|row| row.iter().zip(&map.shift))
-            .map(|(x, shift)| (f64::from(*x) - shift) / map.scale)
-            .collect()
+        let mut rows: Vec<f64> = rows.into_iter().map(f64::from).collect();
+        content.standardisation.to_model(&mut rows);
+        rows
     };
     Ok(Endpoint {
         fresh: standardise(system.sample(MOST_ROWS, !seed)),
@@ -299,13 +297,5 @@ fn history(path: &Path, content: &Content) -> Option<History> {
             ))
         })
         .collect();
-    let (_, last) = *losses.last()?;
-    let (best_step, best) = *losses.iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
-    let largest = losses.iter().map(|loss| loss.1).fold(best, f64::max);
-    Some(History {
-        best_step,
-        best,
-        last,
-        range: largest - best,
-    })
+    History::of(&losses)
 }

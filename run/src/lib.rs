@@ -5,7 +5,6 @@ pub mod anneal;
 pub mod bridge;
 pub mod compare;
 pub mod compose;
-pub mod coordinates;
 pub mod data;
 pub mod density;
 pub mod diagnose;
@@ -23,7 +22,6 @@ pub mod selftest;
 pub mod session;
 pub mod settings;
 pub mod train;
-mod transport;
 pub mod watch;
 
 pub use error::{Error, Result};

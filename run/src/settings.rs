@@ -2,7 +2,8 @@
 
 use crate::error::{Error, Result};
 use crate::named::Named;
-use diffclf::energy::{Form, ModelSpec, NetworkSpec};
+use diffclf::energy::{Form, ModelSpec};
+use diffclf::network::NetworkSpec;
 use diffclf::objective::{ObjectiveName, Term, closeness, parse_terms};
 use diffclf::process::sampler::Close;
 use diffclf::process::{Process, Spacing, TimeGrid, TimeSampler};

@@ -1,7 +1,6 @@
 //! From settings and data to a model, in a run folder that can be left and taken up again at any moment.
 
-use crate::coordinates::Coordinates;
-use crate::data::{Moments, Origin};
+use crate::data::Origin;
 use crate::error::{Error, Result};
 use crate::machine::Machine;
 use crate::run_folder::RunFolder;
@@ -9,11 +8,11 @@ use crate::session::Session;
 use crate::settings::Settings;
 use crate::watch::Watch;
 use diffclf::energy::exact::ExactPath;
-use diffclf::energy::{Energy, ModelSpec};
+use diffclf::energy::{Coordinates, Energy, ModelSpec, Moments};
 use diffclf::engine::{Isa, Pool};
 use diffclf::model::{Checkpoint, Content, Record};
 use diffclf::system::System;
-use diffclf::train::{Endpoints, Standardisation, State, TrainSettings, Trainer};
+use diffclf::train::{Endpoints, State, TrainSettings, Trainer};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -112,15 +111,15 @@ pub fn train(job: Job) -> Result<()> {
         .map(|(k, rows)| rows.feed(train.batch, endpoint_seed(train.seed, k), share))
         .collect();
     let endpoints = Endpoints {
-        start: &*feeds[0].train,
-        end: feeds.get(1).map(|feed| &*feed.train),
+        start: feeds[0].train.clone(),
+        end: feeds.get(1).map(|feed| feed.train.clone()),
     };
     let held_out = feeds[0].held_out.as_ref().map(|(start, rows)| {
         let end = feeds.get(1).and_then(|feed| feed.held_out.as_ref());
         let rows = end.map_or(*rows, |(_, other)| *rows.min(other));
         let from = Endpoints {
-            start: &**start,
-            end: end.map(|(source, _)| &**source),
+            start: start.clone(),
+            end: end.map(|(source, _)| source.clone()),
         };
         // No more than a batch: an evaluation then costs less than a step.
         (from, rows.min(train.batch))
@@ -154,7 +153,6 @@ fn truth(content: &Content, origins: &[Origin]) -> Result<Option<Arc<dyn Energy>
     let Some(term) = terms.find(|t| t.objective.objective().needs_truth(&content.spec)) else {
         return Ok(None);
     };
-    let coordinates = Coordinates::of(content);
     let mut mixtures = Vec::with_capacity(origins.len());
     for origin in origins {
         let Some(mixture) = origin.mixture() else {
@@ -165,7 +163,7 @@ fn truth(content: &Content, origins: &[Origin]) -> Result<Option<Arc<dyn Energy>
                 origin.record().name
             )));
         };
-        mixtures.push(coordinates.mixture(mixture)?);
+        mixtures.push(content.standardisation.mixture_to_model(mixture)?);
     }
     let end = if mixtures.len() > 1 {
         mixtures.pop()
@@ -291,18 +289,15 @@ impl Plan {
         if let Some(end) = origins.get(1) {
             moments = moments.pooled(end.moments(&mut notice)?);
         }
+        if let Some(particles) = settings.particles {
+            moments = moments.of_particles(particles)?;
+        }
         let dim = moments.mean.len();
         let (standardisation, spec) = if *settings.standardise.get_or_insert(true) {
-            (
-                moments.standardisation(),
-                settings.spec(vec![0.0; dim], 1.0)?,
-            )
+            (moments.coordinates(), settings.spec(vec![0.0; dim], 1.0)?)
         } else {
             let Moments { mean, variance } = moments;
-            (
-                Standardisation::identity(dim),
-                settings.spec(mean, variance)?,
-            )
+            (Coordinates::identity(dim), settings.spec(mean, variance)?)
         };
         train.validate(&spec)?;
         let content = content(spec, standardisation, train, origins);
@@ -360,7 +355,7 @@ impl Plan {
 
 fn content(
     spec: ModelSpec,
-    standardisation: Standardisation,
+    standardisation: Coordinates,
     settings: TrainSettings,
     origins: &[Origin],
 ) -> Content {

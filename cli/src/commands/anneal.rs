@@ -6,8 +6,8 @@ use crate::bridge::BridgeArgs;
 use crate::opened::ModelArgs;
 use crate::print::print;
 use crate::terminal::Terminal;
+use diffclf::sample::Particles;
 use diffclf_report::annealing;
-use diffclf_report::page::Table;
 use diffclf_report::text::table_text;
 use diffclf_run::anneal::{AnnealMethod, Annealed, Annealing};
 use diffclf_run::error::Result;
@@ -118,15 +118,18 @@ pub fn run(args: Args) -> Result<()> {
     };
     let output = args.out.output.display();
     let found = done.finish(&format!("{samples} samples in {output}"));
-    let (table, mut record) = told(&args, &asked, &found);
-    print(&table_text(&table))?;
+    let (text, mut record) = told(&args, &asked, &found);
+    print(&text)?;
     record["command"] = "anneal".into();
     record["model"] = args.model.name().into();
     args.out.write_record(&record)
 }
 
-/// The table and the record.
-fn told(args: &Args, asked: &Annealing, found: &Annealed) -> (Table, Value) {
+/// The text and the record.
+fn told(args: &Args, asked: &Annealing, found: &Annealed) -> (String, Value) {
+    let text = |caption: String, runs: &[(&str, &Particles)]| {
+        table_text(&annealing::runs(caption, runs)) + &annealing::notes(runs)
+    };
     match found {
         Annealed::Descent { runs, smc } => {
             let runs: Vec<_> = runs.iter().map(|(name, run)| (*name, run)).collect();
@@ -141,10 +144,7 @@ fn told(args: &Args, asked: &Annealing, found: &Annealed) -> (Table, Value) {
                 "settings": smc,
                 "results": results,
             });
-            (
-                annealing::runs(format!("From noise to {end}"), &runs),
-                record,
-            )
+            (text(format!("From noise to {end}"), &runs), record)
         }
         Annealed::Crossing {
             particles,
@@ -161,10 +161,7 @@ fn told(args: &Args, asked: &Annealing, found: &Annealed) -> (Table, Value) {
                 "result": annealing::record(particles),
             });
             let caption = format!("From {from} to {to}");
-            (
-                annealing::runs(caption, &[("result", &**particles)]),
-                record,
-            )
+            (text(caption, &[("result", &**particles)]), record)
         }
         Annealed::Exchanged {
             found,
@@ -180,10 +177,8 @@ fn told(args: &Args, asked: &Annealing, found: &Annealed) -> (Table, Value) {
                 "grid": grid,
                 "result": found,
             });
-            (
-                annealing::exchange(found, settings, *ladders, *levels),
-                record,
-            )
+            let table = annealing::exchange(found, settings, *ladders, *levels);
+            (table_text(&table), record)
         }
     }
 }

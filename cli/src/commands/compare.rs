@@ -20,8 +20,8 @@ MMD²: squared maximum mean discrepancy, five Gaussian kernels around the median
 of projections. Sliced KS: Kolmogorov-Smirnov distance of projections. Energy distance: 2E|x-y| - E|x-x'| - E|y-y'|.
 Mode weights: total variation of the shares of points nearest to each mode, for systems that are mixtures.
 
-The floor is the same distance between two samples of the reference. From a file these are its odd and its even rows, so that the
-distances use half of it; from a system they are exact samples. A value near its floor cannot be told from zero.";
+The floor is the same distance between two samples of the reference. From a file these are its two halves, so that the distances
+use half of it; from a system they are exact samples. A value near its floor cannot be told from zero.";
 
 /// Distances between two samples.
 #[derive(Debug, clap::Args)]

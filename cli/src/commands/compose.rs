@@ -80,10 +80,10 @@ pub fn run(args: Args) -> Result<()> {
         args.out.output.display()
     ));
     let particles = &composed.particles;
-    print(&table_text(&annealing::runs(
-        format!("{expression} at time {}", composed.grid.t_min()),
-        &[("smc", particles)],
-    )))?;
+    let runs = [("smc", particles)];
+    let caption = format!("{expression} at time {}", composed.grid.t_min());
+    print(&table_text(&annealing::runs(caption, &runs)))?;
+    print(&annealing::notes(&runs))?;
     let shares = match args.regions {
         Some(regions) => Some(RegionShares::of(regions, particles)?),
         None => None,

@@ -170,6 +170,9 @@ fn a_stored_run_is_what_it_was() {
     ] {
         fs::copy(stored("run").join(name), place.path("run").join(name)).unwrap();
     }
+    let bytes = fs::read(place.path("run/model.safetensors")).unwrap();
+    let model = diffclf::model::Model::from_bytes(&bytes).unwrap();
+    assert!(model.to_bytes().unwrap() == bytes, "the file's own bytes");
     let config = place.path("run/config.toml");
     let text = fs::read_to_string(&config).unwrap();
     fs::write(&config, text.replace("avx2", kernel())).unwrap();

@@ -24,7 +24,7 @@ pub use boxes::Boxes;
 pub use checkerboard::Checkerboard;
 pub use double_wells::DoubleWells;
 pub use harmonic_ladder::HarmonicLadder;
-pub use mixture::{Affine, Covariance, GaussianMixture};
+pub use mixture::{Covariance, GaussianMixture};
 pub use mixture_pair::{pair_a, pair_b};
 pub use mog2::mog2;
 pub use mog40::mog40;

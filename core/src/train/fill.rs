@@ -1,7 +1,7 @@
 //! Filling the inputs of a step, tile by tile: source rows, times, noisy points, and whatever else the objectives asked for.
 
 use super::step::{Endpoints, StepPlan};
-use crate::energy::{Energy, ModelSpec, Schedule, Wiring};
+use crate::energy::{Energy, ModelSpec, TimeTable, Wiring};
 use crate::engine::{Inputs, Real};
 use crate::objective::{EndSlots, MAX_LEVELS, Partner, PartnerSlots, Slots};
 use crate::rng::{Purpose, Stream};
@@ -143,11 +143,11 @@ pub(super) struct Filler<'a, T> {
     pub(super) plan: &'a StepPlan,
     pub(super) wiring: &'a Wiring,
     pub(super) slots: &'a Slots,
-    pub(super) schedule: &'a Schedule<T>,
+    pub(super) schedule: &'a TimeTable<T>,
     pub(super) tables: &'a Tables<T>,
     pub(super) truth: Option<&'a dyn Energy>,
     pub(super) step: u64,
-    pub(super) from: Endpoints<'a>,
+    pub(super) from: &'a Endpoints,
 }
 
 impl<T: Real> Filler<'_, T> {
@@ -235,7 +235,7 @@ impl<T: Real> Filler<'_, T> {
         let row = k * d..(k + 1) * d;
         let start = &mut inputs.numbers(self.slots.start)[row.clone()];
         T::read_row(start, &mut |out| self.from.start.fill(self.step, unit, out));
-        if let (Some(source), Some(slot)) = (self.from.end, self.slots.end) {
+        if let (Some(source), Some(slot)) = (&self.from.end, self.slots.end) {
             let end = &mut inputs.numbers(slot)[row];
             T::read_row(end, &mut |out| source.fill(self.step, unit, out));
         }

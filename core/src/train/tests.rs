@@ -2,6 +2,7 @@
 //! back, rows dealt fairly, and a run that learns.
 
 mod determinism;
+mod fit;
 mod learning;
 mod rows;
 mod stops;
@@ -10,8 +11,9 @@ mod trainer;
 use std::sync::Arc;
 
 use super::*;
-use crate::energy::{Form, ModelSpec, NetworkSpec};
+use crate::energy::{Coordinates, Form, ModelSpec};
 use crate::engine::{Isa, Pool};
+use crate::network::NetworkSpec;
 use crate::process::sampler::GridStratified;
 use crate::process::{Process, Spacing, TimeGrid, TimeSampler};
 
@@ -39,16 +41,19 @@ fn settings(steps: [u64; 2]) -> TrainSettings {
     }
 }
 
-fn trainer<'a>(
+fn trainer(
     spec: &ModelSpec,
     settings: &TrainSettings,
-    train: Endpoints<'a>,
-    held_out: Option<(Endpoints<'a>, usize)>,
-) -> Trainer<'a> {
+    train: Endpoints,
+    held_out: Option<(Endpoints, usize)>,
+) -> Trainer {
     let pool = Arc::new(Pool::new(1));
     Trainer::new(spec, settings, train, held_out, pool, Isa::detect()).unwrap()
 }
 
-fn one(start: &dyn Source) -> Endpoints<'_> {
-    Endpoints { start, end: None }
+fn one(start: &(impl Source + Clone + 'static)) -> Endpoints {
+    Endpoints {
+        start: Arc::new(start.clone()),
+        end: None,
+    }
 }

@@ -6,20 +6,21 @@
 mod page;
 
 use diffclf::energy::exact::ExactPath;
-use diffclf::energy::{LearnedEnergy, ModelSpec, NetworkSpec};
+use diffclf::energy::{LearnedEnergy, ModelSpec};
 use diffclf::engine::{Isa, Pool};
 use diffclf::metric::{Evaluation, EvaluationSettings, mode_weights};
 use diffclf::model::{Content, Record};
+use diffclf::network::NetworkSpec;
 use diffclf::objective::parse_terms;
 use diffclf::process::{Process, TimeGrid};
 use diffclf::system::System;
 use diffclf::train::{Endpoints, State, StepReport, TrainSettings, Trainer};
 use diffclf_report::curve::Series;
-use diffclf_run::coordinates::Coordinates;
 use diffclf_run::data::{Origin, Prepared};
 use diffclf_run::error::{Error, Result};
 use diffclf_run::machine::Machine;
 use diffclf_run::{Bar, Watch};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -89,7 +90,7 @@ impl Demo {
             .cloned()
             .ok_or_else(|| Error::Failed("two-modes is no mixture".into()))?;
         let origin = Origin::system(system, 0, None, 0)?;
-        let standardisation = origin.moments(&mut |_| ())?.standardisation();
+        let standardisation = origin.moments(&mut |_| ())?.coordinates();
         let process = Process::by_name("vp")?;
         let mut spec = ModelSpec::new(2, process);
         spec.grid = TimeGrid::new(
@@ -113,7 +114,7 @@ impl Demo {
                 units: "kT".into(),
             },
         };
-        let mixture = Coordinates::of(&content).mixture(&mixture)?;
+        let mixture = content.standardisation.mixture_to_model(&mixture)?;
         let exact = ExactPath::new(process, mixture, None)?;
         let rows = origin.prepare(&content.standardisation)?;
 
@@ -129,7 +130,7 @@ impl Demo {
             done: 0,
         };
         let begin = Instant::now();
-        let shared = course.run("dsm", None)?;
+        let shared = course.train("dsm", None)?;
         let seconds = begin.elapsed().as_secs_f64();
         let models = [
             course.second_stage("DSM", "dsm", &shared, seconds)?,
@@ -180,7 +181,7 @@ struct Stage {
 struct Course<'a> {
     spec: &'a ModelSpec,
     exact: &'a ExactPath,
-    rows: &'a Prepared<'a>,
+    rows: &'a Prepared,
     budget: Budget,
     pool: Arc<Pool>,
     isa: Isa,
@@ -190,12 +191,12 @@ struct Course<'a> {
 
 impl Course<'_> {
     /// Runs a trainer to the end of its stage, with a look at the mode weights now and then.
-    fn run(&mut self, second: &str, from: Option<&State>) -> Result<Stage> {
+    fn train(&mut self, second: &str, from: Option<&State>) -> Result<Stage> {
         let settings = settings(second, self.budget.steps)?;
         let look = (settings.steps() / LOOKS).max(1);
         let feed = self.rows.feed(settings.batch, settings.seed, 0.0);
         let endpoints = Endpoints {
-            start: &*feed.train,
+            start: feed.train,
             end: None,
         };
         let mut trainer = Trainer::new(
@@ -210,12 +211,12 @@ impl Course<'_> {
             trainer.resume(state.clone())?;
         }
         let stage = trainer.state().stage;
-        let mut report = StepReport::default();
+        let label = if stage == 0 { "dsm, shared" } else { second };
         let mut weights = Vec::new();
-        while trainer.state().stage == stage {
-            trainer.advance(&mut report)?;
+        diffclf::train::run(&mut trainer, &mut |trainer: &Trainer,
+                                                report: &StepReport|
+         -> Result<ControlFlow<()>> {
             self.done += 1;
-            let label = if stage == 0 { "dsm, shared" } else { second };
             let loss = report.losses.total;
             self.progress
                 .set(self.done, &|| format!("{label}: loss {loss:.4}"));
@@ -225,7 +226,12 @@ impl Course<'_> {
                 let found = mode_weights(&energy, self.exact, SMALLEST_TIME, self.budget.look, 7)?;
                 weights.push((step as f64, found.model[0].mean));
             }
-        }
+            Ok(if trainer.state().stage == stage {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
+            })
+        })?;
         Ok(Stage {
             state: trainer.state().clone(),
             params: trainer.averaged().to_vec(),
@@ -250,7 +256,7 @@ impl Course<'_> {
         seconds_before: f64,
     ) -> Result<Trained> {
         let begin = Instant::now();
-        let stage = self.run(objective, Some(&shared.state))?;
+        let stage = self.train(objective, Some(&shared.state))?;
         let seconds = seconds_before + begin.elapsed().as_secs_f64();
         let energy = self.energy(&stage.params)?;
         let settings = EvaluationSettings {

@@ -3,11 +3,11 @@
 use super::{BATCH, Demo, LEVELS, SMALLEST_TIME};
 use diffclf::energy::Energy;
 use diffclf::metric::Evaluation;
+use diffclf::model::Content;
 use diffclf_report::axis::Axis;
 use diffclf_report::curve::{Curve, Series};
 use diffclf_report::heatmap::Heatmap;
 use diffclf_report::page::{Figure, Page, Table};
-use diffclf_run::coordinates::Coordinates;
 
 /// Cells of a picture's side.
 const CELLS: usize = 160;
@@ -16,15 +16,16 @@ const CELLS: usize = 160;
 const FRAME: [(f64, f64); 2] = [(-2.0, 2.4), (-2.3, 2.1)];
 
 /// The density on the cells of the frame, scaled so that it sums to one there: learned densities are compared by shape.
-fn density(map: &Coordinates<'_>, energy: &dyn Energy) -> Vec<f64> {
+fn density(content: &Content, energy: &dyn Energy) -> Vec<f64> {
     let at =
         |(low, high): (f64, f64), k: usize| low + (high - low) * (k as f64 + 0.5) / CELLS as f64;
-    let mut points: Vec<f64> = (0..CELLS * CELLS)
+    let points: Vec<f64> = (0..CELLS * CELLS)
         .flat_map(|k| [at(FRAME[0], k % CELLS), at(FRAME[1], k / CELLS)])
         .collect();
-    map.points_to_model(SMALLEST_TIME, &mut points);
     let mut values = vec![0.0; CELLS * CELLS];
-    map.log_density(energy, SMALLEST_TIME, &points, &mut values);
+    content
+        .in_data_coordinates(energy)
+        .log_density(&[SMALLEST_TIME], &points, &mut values);
     let largest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let cell: f64 = FRAME
         .iter()
@@ -107,9 +108,8 @@ impl Demo {
             models: outcomes,
             steps,
         } = self;
-        let map = &Coordinates::of(content);
         let table = &self.table();
-        let truth = density(map, exact);
+        let truth = density(content, exact);
         let top = truth.iter().copied().fold(0.0, f64::max);
         let picture = |values: &[f64], name: &str| {
             let alt = format!("density of two modes: {name}");
@@ -139,7 +139,7 @@ impl Demo {
                 outcome.name,
                 1.0 - found
             );
-            pictures.push(picture(&density(map, &outcome.energy), &caption));
+            pictures.push(picture(&density(content, &outcome.energy), &caption));
         }
         let ends =
             |points: &[(f64, f64)]| [points.first(), points.last()].map(|p| p.map_or(0.0, |p| p.0));

@@ -8,10 +8,10 @@ use serde_json::json;
 /// What is told of a learned path.
 pub fn learn(found: &LearnedFound) -> Sheet {
     let (path, answer) = (&found.path, &found.difference);
-    let [low, high] = answer.interval_95;
     let mut record = json!({
         "method": "learn",
         "path": path,
+        "result": answer,
         "model_error": answer.model_error,
         "integration": answer.integration,
         "mbar": answer.mbar,
@@ -27,14 +27,24 @@ pub fn learn(found: &LearnedFound) -> Sheet {
     let mut lines = vec![
         (
             "95 % interval of the last row",
-            format!("{low:.4} to {high:.4}"),
+            answer.interval_95.map_or("unknown".into(), |[low, high]| {
+                format!("{low:.4} to {high:.4}")
+            }),
         ),
         (
-            "disagreement of the routes (kT)",
+            "error of the model, from the routes (kT)",
             format!("{:.4}", answer.model_error),
+        ),
+        (
+            "independent rows of A and B",
+            format!(
+                "{:.0} and {:.0}",
+                answer.independent_rows[0], answer.independent_rows[1]
+            ),
         ),
     ];
     if let Some((a, b)) = &found.corrections {
+        let (a, b) = (a.perturbation, b.perturbation);
         lines.extend([
             (
                 "log(Z_0/Z_A), correction at A",
@@ -78,9 +88,11 @@ fn routes(found: &LearnedFound) -> Vec<(String, Estimate)> {
     }
     rows.push(("MBAR over the learned path".into(), answer.mbar));
     rows.push(("TI over the learned path".into(), answer.integration));
-    if found.classified {
-        rows.push(("learned F(t)".into(), answer.learned));
-    }
+    rows.extend(
+        answer
+            .learned
+            .map(|learned| ("learned F(t)".into(), learned)),
+    );
     rows.push(("TI, error of the model included".into(), answer.stated));
     rows
 }
@@ -95,9 +107,21 @@ fn notices(found: &LearnedFound) -> Vec<String> {
                 .into(),
         ),
     }
+    let blind = found
+        .difference
+        .routes
+        .iter()
+        .find(|route| route.name == "blind");
+    if let Some(route) = blind.filter(|route| route.gap.mean.abs() > 3.0 * route.gap.error) {
+        notices.push(format!(
+            "the scores do not fit the samples: a factor common to all times would move the answer by {:.3} kT, and no comparison of \
+             times sees it; train longer, with score matching in the objective",
+            route.gap
+        ));
+    }
     match &found.corrections {
         Some((a, b)) => {
-            for (name, end) in [("A", a), ("B", b)] {
+            for (name, end) in [("A", a.perturbation), ("B", b.perturbation)] {
                 if end.effective_samples < 100.0 {
                     notices.push(format!(
                         "the learned energy at {name} is far from the state's own: {:.0} effective samples; train longer",

@@ -3,17 +3,23 @@
 use super::{Sheet, facts, integrand_figure, overlap_figure, overlap_notices};
 use crate::curve::{Curve, Series};
 use crate::page::{Figure, Table};
-use diffclf::free_energy::PathEstimate;
+use diffclf_run::free_energy::levels::LevelsFound;
 use serde_json::json;
 
 /// What is told of the levels of the model of this name.
-pub fn levels(found: &PathEstimate, model: &str) -> Sheet {
+pub fn levels(found: &LevelsFound, model: &str) -> Sheet {
+    let (found, only_trained) = (&found.path, found.only_trained);
     let largest = found
         .gaps
         .iter()
         .map(|gap| gap.mean.abs())
         .fold(0.0, f64::max);
     let mut notices = overlap_notices(&found.overlap);
+    if only_trained {
+        notices.push(
+            "these rows were trained on and there are no others: gaps may look smaller than they are; train with rows held out".into(),
+        );
+    }
     let last = found.gaps[found.gaps.len() - 1];
     if largest > 0.5 {
         notices.push(format!(

@@ -4,7 +4,7 @@ use super::input::read_series;
 use super::{Resample, tenths};
 use crate::error::Result;
 use diffclf::free_energy::{
-    Bar, Convergence, bar, bar_bootstrap, convergence, statistical_inefficiency, subsample,
+    Bar, Blocks, Convergence, bar, bar_bootstrap, convergence, statistical_inefficiency, subsample,
 };
 use std::path::Path;
 
@@ -48,8 +48,15 @@ pub fn from_files(
     let found = bar(forward, reverse)?;
     let bootstrap_error = match resample.replicas {
         Some(replicas) => {
-            let block = inefficiency.map(|g| if independent { 1 } else { g.ceil() as usize });
-            Some(bar_bootstrap(forward, reverse, block, replicas, resample.seed)?.error)
+            let blocks = if independent {
+                [Blocks::SINGLE; 2]
+            } else {
+                [
+                    Blocks::of(forward.len(), inefficiency[0]),
+                    Blocks::of(reverse.len(), inefficiency[1]),
+                ]
+            };
+            Some(bar_bootstrap(forward, reverse, blocks, replicas, resample.seed)?.error)
         }
         None => None,
     };

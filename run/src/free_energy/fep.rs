@@ -3,7 +3,7 @@
 use super::Resample;
 use super::input::read_series;
 use crate::error::Result;
-use diffclf::free_energy::{Perturbation, bootstrap, perturbation, statistical_inefficiency};
+use diffclf::free_energy::{Blocks, Perturbation, bootstrap, perturbation};
 use std::path::Path;
 
 /// One direction.
@@ -57,13 +57,13 @@ fn direction(path: &Path, correlated: bool, resample: Resample) -> Result<Direct
     let result = perturbation(&works, correlated)?;
     let bootstrap_error = match resample.replicas {
         Some(replicas) => {
-            let block = if correlated {
-                statistical_inefficiency(&works).ceil() as usize
+            let blocks = if correlated {
+                Blocks::of_series(&works)
             } else {
-                1
+                Blocks::SINGLE
             };
             let mut estimate = |weights: &[f64]| Ok(weighted(&works, weights));
-            let found = bootstrap(works.len(), block, replicas, resample.seed, &mut estimate)?;
+            let found = bootstrap(works.len(), blocks, replicas, resample.seed, &mut estimate)?;
             Some(found.error)
         }
         None => None,

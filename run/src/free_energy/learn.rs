@@ -1,18 +1,16 @@
 //! From samples of two states, through a learned path between them, to their free-energy difference.
 
-use super::levels::{endpoint_rows, trained_system};
-use crate::coordinates::Coordinates;
 use crate::error::{Error, Result};
 use crate::files::MappedNpy;
 use crate::machine::Machine;
 use diffclf::free_energy::{
-    Bar, MbarSettings, PathEstimate, PathSamples, Perturbation, Rule, bar, end_correction,
+    Bar, EndCorrection, LearnedDifference, MbarSettings, PathEstimate, PathSamples, bar,
+    end_correction,
 };
-use diffclf::metric::Estimate;
 use diffclf::model::{Content, Model};
 use diffclf::objective::ObjectiveName;
 use diffclf::system::System;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What is asked for.
 #[derive(Debug, Clone, Default)]
@@ -46,7 +44,7 @@ pub struct LearnedFound {
     /// Estimates along the path.
     pub path: PathEstimate,
     /// From the states to the ends of the path, where their energies are known.
-    pub corrections: Option<(Perturbation, Perturbation)>,
+    pub corrections: Option<(EndCorrection, EndCorrection)>,
     /// Whether an objective of the training sees F.
     pub classified: bool,
     /// BAR between the states themselves, where all energies are known.
@@ -56,66 +54,7 @@ pub struct LearnedFound {
     /// Steps of the training.
     pub steps: u64,
     /// The answer.
-    pub difference: Difference,
-}
-
-/// The difference of the states by the routes through the path.
-#[derive(Debug, Clone, Copy)]
-pub struct Difference {
-    /// Integration of the slopes.
-    pub integration: Estimate,
-    /// MBAR over the learned path.
-    pub mbar: Estimate,
-    /// The learned F.
-    pub learned: Estimate,
-    /// Disagreement of the routes.
-    pub model_error: f64,
-    /// Integration, the error of the model included.
-    pub stated: Estimate,
-    /// The interval that holds the answer in 95 of 100 cases.
-    pub interval_95: [f64; 2],
-}
-
-impl Difference {
-    fn new(
-        path: &PathEstimate,
-        corrections: Option<(Perturbation, Perturbation)>,
-        classified: bool,
-    ) -> Self {
-        let ends = corrections.map_or(
-            Estimate {
-                mean: 0.0,
-                error: 0.0,
-            },
-            |(a, b)| Estimate {
-                mean: a.exponential.mean - b.exponential.mean,
-                error: a.exponential.error.hypot(b.exponential.error),
-            },
-        );
-        let with_ends = |e: Estimate| Estimate {
-            mean: e.mean + ends.mean,
-            error: e.error.hypot(ends.error),
-        };
-        let simpson = path.integral(Rule::Simpson).unwrap_or(path.mbar);
-        let integration = with_ends(simpson);
-        let model_error = path.disagreement(classified);
-        let stated = Estimate {
-            mean: integration.mean,
-            error: integration.error.hypot(model_error),
-        };
-        let half = 1.96 * stated.error;
-        Self {
-            integration,
-            mbar: with_ends(path.mbar),
-            learned: with_ends(Estimate {
-                mean: path.learned,
-                error: 0.0,
-            }),
-            model_error,
-            stated,
-            interval_95: [stated.mean - half, stated.mean + half],
-        }
-    }
+    pub difference: LearnedDifference,
 }
 
 /// What is known of a state: its samples in the model's coordinates, and energies at them.
@@ -163,9 +102,10 @@ impl LearnedRequest {
             _ => None,
         };
         let classified = classified(content);
+        let ends = corrections.as_ref().map(|(a, b)| (a, b));
         let known = |k: usize| trained_system(content, k).is_ok();
         Ok(LearnedFound {
-            difference: Difference::new(&path, corrections, classified),
+            difference: LearnedDifference::new(&path, ends, classified),
             path,
             corrections,
             classified,
@@ -192,7 +132,7 @@ impl LearnedRequest {
         }
         let systems = [trained_system(content, 0), trained_system(content, 1)];
         let mut data = rows.clone();
-        Coordinates::of(content).data_to_user(&mut data);
+        content.standardisation.to_data(&mut data);
         let energies = |system: &Result<System>| -> Option<Vec<f64>> {
             let system = system.as_ref().ok()?;
             data.chunks_exact(content.spec.dim)
@@ -248,4 +188,53 @@ fn direct(a: &End, b: &End) -> Option<diffclf::Result<Bar>> {
         )
     };
     Some(bar(&works(a)?, &works(b)?))
+}
+
+/// Rows of an endpoint in the model's coordinates.
+fn endpoint_rows(
+    content: &Content,
+    endpoint: usize,
+    file: Option<&Path>,
+    draws: usize,
+    seed: u64,
+) -> Result<Vec<f64>> {
+    let spec = &content.spec;
+    let mut rows = match file {
+        Some(path) => {
+            let mapped = MappedNpy::open(path)?;
+            let view = mapped.view()?;
+            if view.dim() != spec.dim {
+                return Err(Error::Usage(format!(
+                    "{}: the samples have {} coordinates, but the model has {}",
+                    path.display(),
+                    view.dim(),
+                    spec.dim
+                )));
+            }
+            view.to_vec_f64()
+        }
+        None => {
+            let system = trained_system(content, endpoint)?;
+            system
+                .sample(draws, seed)
+                .iter()
+                .map(|x| f64::from(*x))
+                .collect()
+        }
+    };
+    // Both endpoints are data: their coordinates change as at time 0, where one of them stands alone.
+    content.points_to_model(0.0, &mut rows);
+    Ok(rows)
+}
+
+/// The system an endpoint was trained on.
+fn trained_system(content: &Content, endpoint: usize) -> Result<System> {
+    let record = content.record.data.get(endpoint);
+    match record.and_then(|record| record.system_seed.map(|seed| (&record.name, seed))) {
+        Some((name, seed)) => Ok(System::by_name(name, content.spec.dim, seed)?),
+        None => Err(Error::Usage(format!(
+            "the model was trained on a file: give samples of {} as .npy",
+            ["the data", "the second endpoint (--end)"][endpoint.min(1)]
+        ))),
+    }
 }

@@ -1,17 +1,17 @@
 //! MBAR over the learned energies of a model against the F(t) it learned.
 
-use crate::coordinates::Coordinates;
-use crate::error::{Error, Result};
-use crate::files::MappedNpy;
+use crate::error::Result;
+use crate::files::read_model;
+use crate::judging::Judging;
 use crate::machine::Machine;
 use diffclf::free_energy::{MbarSettings, PathEstimate, PathSamples};
-use diffclf::model::{Content, Model};
-use diffclf::system::System;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// What is asked for.
 #[derive(Debug, Clone)]
 pub struct Levelling {
+    /// The model's file.
+    pub model: PathBuf,
     /// Samples of the endpoints; drawn from the systems the model was trained on if absent.
     pub data: [Option<PathBuf>; 2],
     /// Levels, evenly over the grid of the model.
@@ -22,22 +22,25 @@ pub struct Levelling {
     pub seed: u64,
 }
 
+/// What was found.
+#[derive(Debug)]
+pub struct LevelsFound {
+    /// Estimates at the levels.
+    pub path: PathEstimate,
+    /// The rows were trained on: there are no others.
+    pub only_trained: bool,
+}
+
 impl Levelling {
     /// MBAR at the levels.
-    pub fn run(&self, model: &Model, machine: &Machine) -> Result<PathEstimate> {
+    pub fn run(&self, machine: &Machine) -> Result<LevelsFound> {
+        let model = read_model(&self.model)?;
         let content = &model.content;
         let spec = &content.spec;
-        let draws = (self.levels * self.samples).clamp(1000, 100_000);
-        let rows = |endpoint: usize| {
-            let file = self.data[endpoint].as_deref();
-            endpoint_rows(content, endpoint, file, draws, self.seed ^ endpoint as u64)
-        };
-        let start = rows(0)?;
-        let end = if spec.process.is_interpolant() {
-            Some(rows(1)?)
-        } else {
-            None
-        };
+        // Rows the model was not trained on, where there are any: on its own rows a model that knows them by heart looks right.
+        let files = self.data.each_ref().map(|path| path.as_deref());
+        let judging = Judging::gather(content, files, &self.model)?;
+        let rows = judging.rows();
         let (pool, isa) = (machine.pool()?, machine.isa()?);
         let energy = model.energy(pool.clone(), isa)?;
         let times = spec.grid.with_levels(self.levels)?;
@@ -45,7 +48,7 @@ impl Levelling {
             &spec.process,
             spec.dim,
             times.times(),
-            (&start, end.as_deref()),
+            (rows.start, rows.end),
             self.samples,
             self.seed,
         )?;
@@ -54,55 +57,9 @@ impl Levelling {
             isa,
             ..MbarSettings::default()
         };
-        Ok(PathEstimate::new(&energy, &samples, &settings)?)
-    }
-}
-
-/// Rows of an endpoint in the model's coordinates.
-pub fn endpoint_rows(
-    content: &Content,
-    endpoint: usize,
-    file: Option<&Path>,
-    draws: usize,
-    seed: u64,
-) -> Result<Vec<f64>> {
-    let spec = &content.spec;
-    let mut rows = match file {
-        Some(path) => {
-            let mapped = MappedNpy::open(path)?;
-            let view = mapped.view()?;
-            if view.dim() != spec.dim {
-                return Err(Error::Usage(format!(
-                    "{}: the samples have {} coordinates, but the model has {}",
-                    path.display(),
-                    view.dim(),
-                    spec.dim
-                )));
-            }
-            view.to_vec_f64()
-        }
-        None => {
-            let system = trained_system(content, endpoint)?;
-            system
-                .sample(draws, seed)
-                .iter()
-                .map(|x| f64::from(*x))
-                .collect()
-        }
-    };
-    // Both endpoints are data: their coordinates change as at time 0, where one of them stands alone.
-    Coordinates::of(content).points_to_model(0.0, &mut rows);
-    Ok(rows)
-}
-
-/// The system an endpoint was trained on.
-pub fn trained_system(content: &Content, endpoint: usize) -> Result<System> {
-    let record = content.record.data.get(endpoint);
-    match record.and_then(|record| record.system_seed.map(|seed| (&record.name, seed))) {
-        Some((name, seed)) => Ok(System::by_name(name, content.spec.dim, seed)?),
-        None => Err(Error::Usage(format!(
-            "the model was trained on a file: give samples of {} as .npy",
-            ["the data", "the second endpoint (--end)"][endpoint.min(1)]
-        ))),
+        Ok(LevelsFound {
+            path: PathEstimate::new(&energy, &samples, &settings)?,
+            only_trained: judging.only_trained,
+        })
     }
 }

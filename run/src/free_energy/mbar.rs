@@ -7,8 +7,8 @@ use crate::files::MappedNpy;
 use crate::machine::Machine;
 use crate::watch::Watch;
 use diffclf::free_energy::{
-    Convergence, Matrix, Mbar, MbarSettings, Overlap, ReducedEnergies, Selection, Surface, Target,
-    convergence, detect_equilibration, statistical_inefficiency, subsample,
+    Blocks, Convergence, Matrix, Mbar, MbarSettings, Overlap, ReducedEnergies, Selection, Surface,
+    Target, convergence, detect_equilibration, statistical_inefficiency, subsample,
 };
 use diffclf::metric::Estimate;
 use std::path::{Path, PathBuf};
@@ -199,13 +199,13 @@ impl MbarRequest {
         }
     }
 
-    /// Block lengths of the bootstrap: single samples if they are independent, else the statistical inefficiency.
-    fn blocks(&self, energies: &dyn ReducedEnergies, counts: &[usize]) -> Vec<usize> {
+    /// Blocks of the bootstrap: single samples if they are independent, else as long as the correlation asks.
+    fn blocks(&self, energies: &dyn ReducedEnergies, counts: &[usize]) -> Vec<Blocks> {
         let block = |state: usize| {
             if self.subsample || counts[state] < 2 {
-                1
+                Blocks::SINGLE
             } else {
-                statistical_inefficiency(&series_of(energies, counts, state)).ceil() as usize
+                Blocks::of_series(&series_of(energies, counts, state))
             }
         };
         (0..counts.len()).map(block).collect()

@@ -5,14 +5,15 @@ mod derivatives;
 mod sameness;
 
 use crate::watch::Watch;
-use diffclf::energy::{ModelSpec, NetworkSpec};
+use diffclf::energy::{Coordinates, ModelSpec};
 use diffclf::engine::{Isa, Pool, Real};
+use diffclf::network::NetworkSpec;
 use diffclf::objective::parse_terms;
 use diffclf::process::sampler::GridStratified;
 use diffclf::process::{Process, TimeSampler};
 use diffclf::rng::{Purpose, Stream};
 use diffclf::system::System;
-use diffclf::train::{Endpoints, Resampled, Standardisation, Step, StepPlan};
+use diffclf::train::{Endpoints, Resampled, Source, Step, StepPlan};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -118,25 +119,27 @@ fn random_params<T: Real>(spec: &ModelSpec) -> Vec<T> {
 
 /// Rows for a training step: the two ends of an interpolant are different systems.
 struct Rows {
-    start: System,
-    end: System,
+    start: Arc<System>,
+    end: Arc<System>,
 }
 
 impl Rows {
     fn new() -> diffclf::Result<Self> {
         Ok(Self {
-            start: System::by_name("mog2", 3, 0)?,
-            end: System::by_name("mog40", 3, 5)?,
+            start: Arc::new(System::by_name("mog2", 3, 0)?),
+            end: Arc::new(System::by_name("mog40", 3, 5)?),
         })
     }
 
-    fn with<R>(&self, interpolant: bool, then: impl FnOnce(Endpoints<'_>) -> R) -> R {
-        let start = Resampled::new(&self.start, 1, Standardisation::identity(3));
-        let end = Resampled::new(&self.end, 2, Standardisation::identity(3));
-        then(Endpoints {
-            start: &start,
-            end: if interpolant { Some(&end) } else { None },
-        })
+    fn endpoints(&self, interpolant: bool) -> Endpoints {
+        let source = |system: &Arc<System>, seed| -> Arc<dyn Source> {
+            let identity = Coordinates::identity(3);
+            Arc::new(Resampled::new(system.clone(), seed, identity))
+        };
+        Endpoints {
+            start: source(&self.start, 1),
+            end: interpolant.then(|| source(&self.end, 2)),
+        }
     }
 }
 

@@ -2,14 +2,15 @@
 
 use super::{Finding, Rows, normals, random_params, small_spec, step, worst};
 use diffclf::energy::exact::ExactPath;
-use diffclf::energy::{Energy, LearnedEnergy, ModelSpec};
+use diffclf::energy::{Coordinates, Energy, LearnedEnergy, ModelSpec, Prior};
 use diffclf::engine::{Isa, Pool};
 use diffclf::format::npy::{NpyView, write_npy};
 use diffclf::model::{Checkpoint, Content, Model, Record};
 use diffclf::process::Process;
-use diffclf::sample::{Prior, Sampler, Task, times_of};
+use diffclf::sample::{Sampler, Task, times_of};
 use diffclf::system::System;
-use diffclf::train::{Losses, Standardisation, StepReport, TrainSettings, Trainer};
+use diffclf::train::{Losses, StepReport, TrainSettings, Trainer, finish};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// Every kernel path in single precision: energies and scores against double precision, parameter gradients against
@@ -26,7 +27,7 @@ pub(super) fn kernels() -> diffclf::Result<Finding> {
     };
     let double = LearnedEnergy::new(spec.clone(), wide, pool.clone(), Isa::Portable)?;
     let (energies, scores) = evaluate(&double);
-    let rows = Rows::new()?;
+    let rows = Rows::new()?.endpoints(false);
     let mut reference: Option<Vec<f64>> = None;
     let mut largest = 0.0f64;
     for isa in Isa::available() {
@@ -37,9 +38,7 @@ pub(super) fn kernels() -> diffclf::Result<Finding> {
             .max(worst(&found.1, &scores));
         let mut step = step::<f32>(&spec, 200, pool.clone(), isa)?;
         let (mut gradient, mut losses) = (vec![0f32; narrow.len()], Losses::default());
-        rows.with(false, |from| {
-            step.run(&narrow, 0, from, &mut losses, &mut gradient)
-        })?;
+        step.run(&narrow, 0, &rows, &mut losses, &mut gradient)?;
         let gradient: Vec<f64> = gradient.iter().map(|x| f64::from(*x)).collect();
         largest = largest.max(worst(
             &gradient,
@@ -60,17 +59,13 @@ fn settings() -> TrainSettings {
 
 pub(super) fn threads() -> diffclf::Result<Finding> {
     let spec = small_spec("vp")?;
-    let rows = Rows::new()?;
+    let rows = Rows::new()?.endpoints(false);
     let run = |threads: usize| {
-        rows.with(false, |from| {
-            let pool = Arc::new(Pool::new(threads));
-            let mut trainer = Trainer::new(&spec, &settings(), from, None, pool, Isa::detect())?;
-            while !trainer.finished() {
-                trainer.advance(&mut StepReport::default())?;
-            }
-            let params = &trainer.state().params;
-            Ok::<_, diffclf::Error>(params.iter().map(|x| x.to_bits()).collect::<Vec<_>>())
-        })
+        let (pool, from) = (Arc::new(Pool::new(threads)), rows.clone());
+        let mut trainer = Trainer::new(&spec, &settings(), from, None, pool, Isa::detect())?;
+        finish(&mut trainer)?;
+        let params = &trainer.state().params;
+        Ok::<_, diffclf::Error>(params.iter().map(|x| x.to_bits()).collect::<Vec<_>>())
     };
     let one = run(1)?;
     let same = run(2)? == one && run(5)? == one;
@@ -84,7 +79,7 @@ pub(super) fn resume() -> diffclf::Result<Finding> {
     let settings = settings();
     let content = |steps| Content {
         spec: spec.clone(),
-        standardisation: Standardisation::identity(3),
+        standardisation: Coordinates::identity(3),
         record: Record {
             version: env!("CARGO_PKG_VERSION").into(),
             settings: settings.clone(),
@@ -94,40 +89,40 @@ pub(super) fn resume() -> diffclf::Result<Finding> {
         },
     };
     let pool = Arc::new(Pool::new(2));
-    let rows = Rows::new()?;
-    rows.with(false, |from| {
-        let make = || Trainer::new(&spec, &settings, from, None, pool.clone(), Isa::detect());
-        let finish = |mut trainer: Trainer<'_>| {
-            while !trainer.finished() {
-                trainer.advance(&mut StepReport::default())?;
-            }
-            let state = trainer.state();
-            let model = Model {
-                content: content(state.step),
-                params: state.params.clone(),
-                average: Some(state.average.clone()),
-            };
-            model.to_bytes()
+    let rows = Rows::new()?.endpoints(false);
+    let make = || {
+        let (pool, from) = (pool.clone(), rows.clone());
+        Trainer::new(&spec, &settings, from, None, pool, Isa::detect())
+    };
+    let end_of = |mut trainer: Trainer| {
+        finish(&mut trainer)?;
+        let state = trainer.state();
+        let model = Model {
+            content: content(state.step),
+            params: state.params.clone(),
+            average: Some(state.average.clone()),
         };
-        let whole = finish(make()?)?;
-        let mut first = make()?;
-        let (mut same, mut stops) = (true, 0);
-        while !first.finished() {
-            first.advance(&mut StepReport::default())?;
-            let checkpoint = Checkpoint {
-                content: content(first.state().step),
-                state: first.state().clone(),
-            };
-            let mut second = make()?;
-            second.resume(Checkpoint::from_bytes(&checkpoint.to_bytes()?)?.state)?;
-            same &= finish(second)? == whole;
-            stops += 1;
-        }
-        Ok(Finding::holds(
-            format!("stopped after each of {stops} steps"),
-            same,
-        ))
-    })
+        model.to_bytes()
+    };
+    let whole = end_of(make()?)?;
+    let (mut same, mut stops) = (true, 0);
+    diffclf::train::run(&mut make()?, &mut |first: &Trainer,
+                                            _: &StepReport|
+     -> diffclf::Result<ControlFlow<()>> {
+        let checkpoint = Checkpoint {
+            content: content(first.state().step),
+            state: first.state().clone(),
+        };
+        let mut second = make()?;
+        second.resume(Checkpoint::from_bytes(&checkpoint.to_bytes()?)?.state)?;
+        same &= end_of(second)? == whole;
+        stops += 1;
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(Finding::holds(
+        format!("stopped after each of {stops} steps"),
+        same,
+    ))
 }
 
 /// Models and arrays come back as they were; a cut or altered one does not.
@@ -137,7 +132,7 @@ pub(super) fn files() -> diffclf::Result<Finding> {
         params: random_params(&spec),
         average: None,
         content: Content {
-            standardisation: Standardisation::identity(3),
+            standardisation: Coordinates::identity(3),
             record: Record {
                 version: env!("CARGO_PKG_VERSION").into(),
                 settings: settings(),

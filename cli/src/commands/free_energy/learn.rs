@@ -28,8 +28,9 @@ of B at the samples of B. An interpolant energy between them is trained (any obj
 with one-sided perturbations at the ends. BAR directly between A and B needs the crossed energies as well
 (--energy-b-at-a, --energy-a-at-b). Without energies, the learned path alone is reported. Built-in systems know theirs.
 
-The model's error is not statistical: it is estimated by the disagreement of the routes through the path (integration by two
-rules, MBAR, the learned F) and is part of the last line of the table.";
+Errors count that all times share the same rows and that neighbours in a file may be correlated. The model's error is not
+statistical: it is estimated by the disagreement of the routes through the path (integration by two rules, MBAR, the learned F,
+and Stein's identity, which alone sees a factor common to all times) and is part of the last line of the table.";
 
 /// Time between two checkpoints of the training.
 const CHECKPOINT_PAUSE: Duration = Duration::from_secs(10);

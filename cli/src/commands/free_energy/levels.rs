@@ -4,7 +4,6 @@ use super::output::Output;
 use crate::machine::MachineArgs;
 use diffclf_report::free_energy::levels;
 use diffclf_run::error::Result;
-use diffclf_run::files::read_model;
 use diffclf_run::free_energy::levels::Levelling;
 use std::path::PathBuf;
 
@@ -15,7 +14,8 @@ Examples:
   diffclf free-energy levels bridge.safetensors a.npy --end b.npy
 
 The data are noised as the process does, and MBAR over the learned energies at these levels says what F(t) should be. The gap
-log Z_t + F(t), zero for a perfect model, is the model's own error bar: by so much the levels' weights are off.";
+log Z_t + F(t), zero for a perfect model, is the model's own error bar: by so much the levels' weights are off. Rows that were
+trained on are left out where they are known; errors hold for rows that all levels share.";
 
 /// Check a model's F(t) by MBAR over its own energies.
 #[derive(Debug, clap::Args)]
@@ -48,14 +48,14 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: Args) -> Result<()> {
     args.output.check()?;
-    let model = read_model(&args.model)?;
     let asked = Levelling {
+        model: args.model.clone(),
         data: [args.data.clone(), args.end.clone()],
         levels: args.levels,
         samples: args.samples,
         seed: args.seed,
     };
-    let found = asked.run(&model, &args.machine.machine())?;
+    let found = asked.run(&args.machine.machine())?;
     let name = args.model.display().to_string();
     args.output.give(&levels(&found, &name))
 }

@@ -1,15 +1,16 @@
 //! The trainer's state is all there is: a run continued from a checkpoint's bytes ends with the bytes of the uninterrupted one.
 
 use super::*;
+use crate::energy::Energy;
 use crate::model::{Checkpoint, Content, Model, Record};
 use crate::objective::tests::{Cloud, clouds, endpoints};
 
 fn content(spec: &ModelSpec, settings: &TrainSettings, steps: u64) -> Content {
     Content {
         spec: spec.clone(),
-        standardisation: Standardisation {
+        standardisation: Coordinates {
             shift: vec![0.1, 1.0 / 3.0],
-            scale: 2.5,
+            scale: 2.5.into(),
         },
         record: Record {
             version: "0.0.0".into(),
@@ -29,11 +30,8 @@ fn bytes(spec: &ModelSpec, settings: &TrainSettings, state: &State) -> Vec<u8> {
     checkpoint.to_bytes().unwrap()
 }
 
-fn finish(trainer: &mut Trainer<'_>) {
-    let mut report = StepReport::default();
-    while !trainer.finished() {
-        trainer.advance(&mut report).unwrap();
-    }
+fn finish(trainer: &mut Trainer) {
+    super::finish(trainer).unwrap();
 }
 
 /// Stops after every single step, the ends of stages and early stops among them.
@@ -65,8 +63,9 @@ fn resuming_anywhere_gives_the_same_bytes() {
                 .for_each(|stage| stage.rate.peak = peak);
             let rows = clouds(&spec);
             let from = endpoints(&spec, &rows);
-            let kept = held_out.map(|_| (from, 10));
-            let mut whole = trainer(&spec, &settings, from, kept);
+            let kept = held_out.map(|_| (from.clone(), 10));
+            let make = || trainer(&spec, &settings, from.clone(), kept.clone());
+            let mut whole = make();
             let mut saved = vec![bytes(&spec, &settings, whole.state())];
             let (mut report, mut early) = (StepReport::default(), 0);
             while !whole.finished() {
@@ -81,7 +80,7 @@ fn resuming_anywhere_gives_the_same_bytes() {
                 let checkpoint = Checkpoint::from_bytes(saved).unwrap();
                 assert_eq!(checkpoint.state.step, k as u64);
                 assert_eq!(checkpoint.to_bytes().unwrap(), *saved);
-                let mut rest = trainer(&spec, &settings, from, kept);
+                let mut rest = make();
                 rest.resume(checkpoint.state).unwrap();
                 finish(&mut rest);
                 assert!(
@@ -151,8 +150,8 @@ fn an_interpolant_needs_two_endpoints_and_a_diffusion_one() {
         let spec = small(process, Form::InnerProduct);
         let (start, end) = clouds(&spec);
         let from = Endpoints {
-            start: &start,
-            end: two.then_some(&end as &dyn Source),
+            start: Arc::new(start),
+            end: two.then(|| Arc::new(end) as Arc<dyn Source>),
         };
         let mut run = trainer(&spec, &settings([2, 2]), from, None);
         let message = run
@@ -230,6 +229,12 @@ fn model_and_checkpoint_read_back() {
         assert_eq!(model.best(), best);
         let energy = model.energy(Arc::new(Pool::new(1)), Isa::detect()).unwrap();
         assert_eq!(energy.params(), best);
+        let in_data = model.in_data_coordinates(Arc::new(Pool::new(1)), Isa::detect());
+        let (mut point, mut here, mut there) = ([0.6, 1.9], [0.0], [0.0]);
+        in_data.unwrap().log_density(&[0.3], &point, &mut here);
+        model.content.points_to_model(0.3, &mut point);
+        energy.log_density(&[0.3], &point, &mut there);
+        assert_eq!(here[0], there[0] - 2.0 * 2.5f64.ln());
         // One kind of file is not the other.
         assert!(Checkpoint::from_bytes(&bytes).is_err());
         for cut in [0, 7, bytes.len() / 2, bytes.len() - 1] {
