@@ -76,6 +76,7 @@ impl Comparison {
                     sha256: None,
                 }],
                 units: "kT".into(),
+                streams: diffclf::rng::STREAMS,
             },
         }
     }
@@ -88,7 +89,7 @@ impl Comparison {
         until: u64,
     ) -> diffclf::Result<(State, Vec<f32>, f64)> {
         let identity = Coordinates::identity(self.spec.dim);
-        let (source, _) = Shuffled::split(self.table.clone(), &identity, settings.batch, 1, 0);
+        let (source, _) = Shuffled::split(0, self.table.clone(), &identity, settings.batch, 1, 0);
         let endpoints = Endpoints {
             start: Arc::new(source),
             end: None,

@@ -39,7 +39,7 @@
 //!
 //! // Score first, then score and classification together.
 //! let settings = TrainSettings::two_stages(128, 100, 100, 4);
-//! let source = Resampled::new(system, 1, Coordinates::identity(2));
+//! let source = Resampled::new(0, system, 1, Coordinates::identity(2));
 //! let (pool, isa) = (Arc::new(Pool::with_all_cores()), Isa::detect());
 //! let from = Endpoints { start: Arc::new(source), end: None };
 //! let mut trainer = Trainer::new(&spec, &settings, from, None, pool.clone(), isa)?;

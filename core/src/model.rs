@@ -38,6 +38,13 @@ pub struct Record {
     pub data: Vec<DataRecord>,
     /// Units of energies.
     pub units: String,
+    /// Version of the random streams ([`crate::rng::STREAMS`]); files from before there was a number have version 1.
+    #[serde(default = "first_streams")]
+    pub streams: u32,
+}
+
+fn first_streams() -> u32 {
+    1
 }
 
 /// What the JSON part of a model file holds.
@@ -238,6 +245,7 @@ impl Checkpoint {
             best: c.best,
             best_params: optional("best_params")?,
             since_best: c.since_best,
+            streams: c.content.record.streams,
         };
         Ok(Checkpoint {
             content: c.content,

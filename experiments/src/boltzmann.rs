@@ -3,7 +3,7 @@
 
 use crate::Bench;
 use crate::catalogue::{Experiment, Picture};
-use crate::cell::{Figure as Number, CellRecord, named};
+use crate::cell::{CellRecord, Figure as Number, named};
 use crate::stages::{Chosen, Steps, two_stages};
 use diffclf::metric::{Comparison, ComparisonSettings, Sample};
 use diffclf::sample::mcmc::Kernel;

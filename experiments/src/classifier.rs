@@ -97,7 +97,7 @@ impl Looks<'_> {
             .collect();
         let table = Arc::new(InMemory::new(rows, 2));
         let identity = Coordinates::identity(2);
-        let (source, _) = Shuffled::split(table, &identity, self.classifier.batch, 1, 0);
+        let (source, _) = Shuffled::split(0, table, &identity, self.classifier.batch, 1, 0);
         // At least one step is needed to build a trainer; at 0 it is not taken.
         let mut settings = TrainSettings::two_stages(self.classifier.batch, 0, steps.max(1), 3);
         settings.times = TimeSampler::Grid(Grid {});

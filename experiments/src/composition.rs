@@ -2,7 +2,7 @@
 //! method and seed, and one for the truth.
 
 use crate::catalogue::{Experiment, Picture};
-use crate::cell::{Figure as Number, CellRecord, named};
+use crate::cell::{CellRecord, Figure as Number, named};
 use crate::stages::{Chosen, Methods, Steps, two_stages};
 use crate::{Bench, Manner};
 use diffclf::energy::compose::{Composition as Composed, Expression};
@@ -206,7 +206,7 @@ impl Comparison<'_> {
         let names = regions.names().into_iter().chain(["elsewhere".into()]);
         figures.extend(names.zip(shares.iter().map(|share| (*share).into())));
         let mut drawn = vec![0; SHOWN];
-        let mut stream = Stream::new(seed, Purpose::Resample, u64::MAX, 0);
+        let mut stream = Stream::new(seed, Purpose::Equalise, 1, 0);
         Resampling::Systematic.draw(weights, &mut stream, &mut drawn);
         let samples = drawn
             .iter()

@@ -2,7 +2,7 @@
 
 use crate::Manner;
 use crate::catalogue::{Definition, Expected, Order, Picture};
-use crate::cell::{Figure, CellRecord};
+use crate::cell::{CellRecord, Figure};
 use diffclf_report::page::{Page, Table};
 use diffclf_report::standalone;
 use diffclf_report::text::table_text;

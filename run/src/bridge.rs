@@ -3,11 +3,11 @@
 use crate::data::read_rows;
 use crate::error::{Error, Result};
 use crate::exact::known_path;
-use crate::train::endpoint_seed;
 use diffclf::energy::exact::ExactPath;
 use diffclf::energy::{Energy, LearnedEnergy, LearnedVelocity, Velocity};
 use diffclf::model::Content;
 use diffclf::process::TimeGrid;
+use diffclf::rng::Purpose;
 use diffclf::sample::{Diffusivity, depart};
 use diffclf::system::System;
 use serde::{Deserialize, Serialize};
@@ -236,9 +236,8 @@ impl<'a> Bridge<'a> {
                     )));
                 };
                 let system = System::by_name(&data.name, dim, system_seed)?;
-                // Not the rows of a fixed set that was trained on.
-                let seed = !endpoint_seed(seed, index);
-                let rows = system.sample(number.unwrap_or(0), seed);
+                let purpose = Purpose::Departure(index as u32);
+                let rows = system.sample_for(purpose, number.unwrap_or(0), seed);
                 rows.into_iter().map(f64::from).collect()
             }
         };

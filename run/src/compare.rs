@@ -3,6 +3,7 @@
 use crate::data::read_rows;
 use crate::error::{Error, Result};
 use diffclf::metric::{Comparison, ComparisonSettings, Sample};
+use diffclf::rng::Purpose;
 use diffclf::system::{GaussianMixture, System};
 use std::path::PathBuf;
 
@@ -78,15 +79,14 @@ impl Comparing {
         let path = match &self.reference {
             Reference::System { name, seed } => {
                 let system = System::by_name(name, dim, *seed)?;
-                let draw = |seed: u64| -> Vec<f64> {
-                    let values = system.sample(rows, seed);
+                let draw = |half: u32| -> Vec<f64> {
+                    let purpose = Purpose::Reference(half);
+                    let values = system.sample_for(purpose, rows, self.settings.seed);
                     values.iter().map(|x| f64::from(*x)).collect()
                 };
-                // Seeds that a person would hardly give to a training.
-                let seed = self.settings.seed;
                 return Ok(Pair {
-                    first: draw(seed ^ (1 << 40)),
-                    second: draw(seed ^ (1 << 41)),
+                    first: draw(0),
+                    second: draw(1),
                     modes: system.mixture().cloned(),
                     name: system.name().to_string(),
                 });

@@ -7,6 +7,7 @@ use diffclf::energy::{Coordinates, Moments};
 use diffclf::format::npy::{ColumnStatistics, Npy};
 use diffclf::format::sha256_hex;
 use diffclf::model::DataRecord;
+use diffclf::rng::Purpose;
 use diffclf::system::{GaussianMixture, System};
 use diffclf::train::{Resampled, Shuffled, Source, Table};
 use std::path::Path;
@@ -46,8 +47,9 @@ impl Origin {
         })
     }
 
-    /// A system; with `samples`, so many rows are drawn once with `seed`.
+    /// A system at an endpoint; with `samples`, so many rows are drawn once with `seed`.
     pub fn system(
+        endpoint: usize,
         system: System,
         system_seed: u64,
         samples: Option<usize>,
@@ -68,7 +70,9 @@ impl Origin {
         };
         let rows = match samples {
             Some(rows) => {
-                let values = system.sample(rows, seed).into();
+                let values = system
+                    .sample_for(Purpose::Drawn(endpoint as u32), rows, seed)
+                    .into();
                 Rows::Drawn(Arc::new(system), values)
             }
             None => Rows::Fresh(Arc::new(system)),
@@ -140,17 +144,23 @@ pub struct Feed {
 }
 
 impl Prepared {
-    /// Training and held-out rows; the two endpoints of an interpolant need different seeds.
-    pub fn feed(&self, batch: usize, seed: u64, held_out: f64) -> Feed {
+    /// Training and held-out rows of an endpoint.
+    pub fn feed(&self, endpoint: usize, batch: usize, seed: u64, held_out: f64) -> Feed {
+        let endpoint = endpoint as u32;
         match self {
             Self::Fresh(system, coordinates) => Feed {
-                train: Arc::new(Resampled::new(system.clone(), seed, coordinates.clone())),
+                train: Arc::new(Resampled::new(
+                    endpoint,
+                    system.clone(),
+                    seed,
+                    coordinates.clone(),
+                )),
                 held_out: None,
             },
             Self::Fixed(table, coordinates) => {
                 let held_out = held_out_rows(table.rows(), held_out);
                 let (train, rest) =
-                    Shuffled::split(table.clone(), coordinates, batch, seed, held_out);
+                    Shuffled::split(endpoint, table.clone(), coordinates, batch, seed, held_out);
                 Feed {
                     train: Arc::new(train),
                     held_out: (held_out > 0).then(|| (Arc::new(rest) as Arc<dyn Source>, held_out)),

@@ -3,10 +3,10 @@
 use crate::data::Origin;
 use crate::error::{Error, Result};
 use crate::run_folder::LOG;
-use crate::train::endpoint_seed;
 use diffclf::energy::{Energy, LearnedEnergy, Prior};
 use diffclf::metric::diagnose::{Data, Diagnosis, DiagnosisSettings, History, Subject};
 use diffclf::model::{Content, DataRecord};
+use diffclf::rng::{Purpose, STREAMS};
 use diffclf::sample::{Flow, Sampler, Solver, Task, depart, times_of};
 use diffclf::system::System;
 use diffclf::train::Source;
@@ -213,7 +213,7 @@ fn from_file(content: &Content, path: &Path, endpoint: usize) -> Result<Endpoint
     let prepared = origin.prepare(&content.standardisation)?;
     let rows = record.rows.unwrap_or(0);
     if !same {
-        let feed = prepared.feed(1, 0, 0.0);
+        let feed = prepared.feed(endpoint, 1, 0, 0.0);
         return Ok(Endpoint {
             fresh: take(&*feed.train, rows, dim),
             trained: None,
@@ -221,8 +221,11 @@ fn from_file(content: &Content, path: &Path, endpoint: usize) -> Result<Endpoint
         });
     }
     let settings = &content.record.settings;
-    let share = settings.held_out.map_or(0.0, |rule| rule.share);
-    let feed = prepared.feed(1, endpoint_seed(settings.seed, endpoint), share);
+    // Which rows other streams held out is not known: all of them count as trained on.
+    let known = content.record.streams == STREAMS;
+    let rule = settings.held_out.filter(|_| known);
+    let share = rule.map_or(0.0, |rule| rule.share);
+    let feed = prepared.feed(endpoint, 1, settings.seed, share);
     let held_out = feed.held_out.as_ref().map_or(0, |(_, count)| *count);
     Ok(Endpoint {
         fresh: feed
@@ -250,17 +253,22 @@ fn from_record(content: &Content, endpoint: usize) -> Result<Endpoint> {
     };
     let dim = content.spec.dim;
     let system = System::by_name(&record.name, dim, system_seed)?;
-    let seed = endpoint_seed(content.record.settings.seed, endpoint);
+    let seed = content.record.settings.seed;
+    let (judge, drawn) = (
+        Purpose::Judge(endpoint as u32),
+        Purpose::Drawn(endpoint as u32),
+    );
     let standardise = |rows: Vec<f32>| -> Vec<f64> {
         let mut rows: Vec<f64> = rows.into_iter().map(f64::from).collect();
         content.standardisation.to_model(&mut rows);
         rows
     };
     Ok(Endpoint {
-        fresh: standardise(system.sample(MOST_ROWS, !seed)),
+        fresh: standardise(system.sample_for(judge, MOST_ROWS, seed)),
         trained: record
             .rows
-            .map(|rows| standardise(system.sample(rows.min(MOST_ROWS), seed))),
+            .filter(|_| content.record.streams == STREAMS)
+            .map(|rows| standardise(system.sample_for(drawn, rows.min(MOST_ROWS), seed))),
         name: format!("fresh rows of {}", record.name),
     })
 }

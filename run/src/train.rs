@@ -11,6 +11,7 @@ use diffclf::energy::exact::ExactPath;
 use diffclf::energy::{Coordinates, Energy, ModelSpec, Moments};
 use diffclf::engine::{Isa, Pool};
 use diffclf::model::{Checkpoint, Content, Record};
+use diffclf::rng::STREAMS;
 use diffclf::system::System;
 use diffclf::train::{Endpoints, State, TrainSettings, Trainer};
 use std::path::{Path, PathBuf};
@@ -108,7 +109,7 @@ pub fn train(job: Job) -> Result<()> {
     let feeds: Vec<_> = prepared
         .iter()
         .enumerate()
-        .map(|(k, rows)| rows.feed(train.batch, endpoint_seed(train.seed, k), share))
+        .map(|(k, rows)| rows.feed(k, train.batch, train.seed, share))
         .collect();
     let endpoints = Endpoints {
         start: feeds[0].train.clone(),
@@ -189,11 +190,6 @@ fn isa_of(settings: &Settings) -> Result<Isa> {
     .isa()
 }
 
-/// The two endpoints of an interpolant must not be shuffled alike.
-pub fn endpoint_seed(seed: u64, endpoint: usize) -> u64 {
-    seed ^ (endpoint as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
-}
-
 /// Opens both endpoints.
 fn open_origins(settings: &Settings) -> Result<Vec<Origin>> {
     let s = settings;
@@ -241,7 +237,7 @@ fn open_origins(settings: &Settings) -> Result<Vec<Origin>> {
                     )));
                 };
                 let system = System::by_name(name, dim, system_seed)?;
-                Origin::system(system, system_seed, s.samples, endpoint_seed(seed, k))?
+                Origin::system(k, system, system_seed, s.samples, seed)?
             }
             (Some(origin), _) => origin,
             (None, None) => return Err(Error::Usage(NOTHING.into())),
@@ -371,6 +367,7 @@ fn content(
                 .map(|origin| origin.record().clone())
                 .collect(),
             units: "kT".into(),
+            streams: STREAMS,
         },
     }
 }

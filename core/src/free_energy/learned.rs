@@ -89,7 +89,7 @@ impl PathSamples {
             );
             let both = rows.chunks_exact_mut(dim).zip(rates.chunks_exact_mut(dim));
             for (row, (point, rate)) in both.enumerate() {
-                let mut stream = Stream::new(seed, Purpose::Evaluate, level as u64, row as u64);
+                let mut stream = Stream::new(seed, Purpose::Path, level as u64, row as u64);
                 let mut pick =
                     |rows: &[f64]| stream.below((rows.len() / dim) as u64) as usize * dim;
                 let first = pick(start);

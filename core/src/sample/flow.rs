@@ -169,7 +169,7 @@ impl Flow<'_> {
                         (0..rows as u64)
                             .flat_map(|row| {
                                 let mut stream =
-                                    Stream::new(self.seed, Purpose::Probe, probe, first + row);
+                                    Stream::new(self.seed, Purpose::Divergence, probe, first + row);
                                 (0..dim).map(move |_| sign(stream.next_u32() >> 31))
                             })
                             .collect()

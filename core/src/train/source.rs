@@ -50,6 +50,7 @@ pub struct Shuffled {
     coordinates: Coordinates,
     batch: usize,
     seed: u64,
+    endpoint: u32,
     /// Chooses which rows belong to this share.
     split: Permutation,
     first: usize,
@@ -57,8 +58,9 @@ pub struct Shuffled {
 }
 
 impl Shuffled {
-    /// Training and held-out shares; the held-out share has `held_out` rows.
+    /// Training and held-out shares of the data at an endpoint (0 is `x_0`, 1 is `x_1`); the held-out share has `held_out` rows.
     pub fn split(
+        endpoint: u32,
         table: Arc<dyn Table>,
         coordinates: &Coordinates,
         batch: usize,
@@ -71,7 +73,8 @@ impl Shuffled {
             coordinates: coordinates.clone(),
             batch,
             seed,
-            split: Permutation::new(!seed, u64::MAX, rows as u64),
+            endpoint,
+            split: Permutation::new(seed, Purpose::Split(endpoint), 0, rows as u64),
             first,
             count,
         };
@@ -89,7 +92,8 @@ impl Source for Shuffled {
     fn fill(&self, step: u64, unit: usize, out: &mut [f32]) {
         let dealt = step * self.batch as u64 + unit as u64;
         let (epoch, place) = (dealt / self.count as u64, dealt % self.count as u64);
-        let within = Permutation::new(self.seed, epoch, self.count as u64).at(place);
+        let purpose = Purpose::Batch(self.endpoint);
+        let within = Permutation::new(self.seed, purpose, epoch, self.count as u64).at(place);
         let row = self.split.at(self.first as u64 + within) as usize;
         self.table.copy_row(row, &self.coordinates, out);
     }
@@ -99,15 +103,22 @@ impl Source for Shuffled {
 pub struct Resampled {
     system: Arc<System>,
     seed: u64,
+    endpoint: u32,
     coordinates: Coordinates,
 }
 
 impl Resampled {
-    /// Draws from `system`; two endpoints of an interpolant need different seeds.
-    pub fn new(system: Arc<System>, seed: u64, coordinates: Coordinates) -> Resampled {
+    /// Draws from `system` for an endpoint: 0 is `x_0`, 1 is `x_1`.
+    pub fn new(
+        endpoint: u32,
+        system: Arc<System>,
+        seed: u64,
+        coordinates: Coordinates,
+    ) -> Resampled {
         Resampled {
             system,
             seed,
+            endpoint,
             coordinates,
         }
     }
@@ -115,7 +126,7 @@ impl Resampled {
 
 impl Source for Resampled {
     fn fill(&self, step: u64, unit: usize, out: &mut [f32]) {
-        let mut stream = Stream::new(self.seed, Purpose::System, step, unit as u64);
+        let mut stream = Stream::new(self.seed, Purpose::Rows(self.endpoint), step, unit as u64);
         self.system.sample_row(&mut stream, out);
         self.coordinates.round_in_place(out);
     }

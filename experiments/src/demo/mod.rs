@@ -89,7 +89,7 @@ impl Demo {
             .mixture()
             .cloned()
             .ok_or_else(|| Error::Failed("two-modes is no mixture".into()))?;
-        let origin = Origin::system(system, 0, None, 0)?;
+        let origin = Origin::system(0, system, 0, None, 0)?;
         let standardisation = origin.moments(&mut |_| ())?.coordinates();
         let process = Process::by_name("vp")?;
         let mut spec = ModelSpec::new(2, process);
@@ -112,6 +112,7 @@ impl Demo {
                 steps: 0,
                 data: vec![origin.record().clone()],
                 units: "kT".into(),
+                streams: diffclf::rng::STREAMS,
             },
         };
         let mixture = content.standardisation.mixture_to_model(&mixture)?;
@@ -194,7 +195,7 @@ impl Course<'_> {
     fn train(&mut self, second: &str, from: Option<&State>) -> Result<Stage> {
         let settings = settings(second, self.budget.steps)?;
         let look = (settings.steps() / LOOKS).max(1);
-        let feed = self.rows.feed(settings.batch, settings.seed, 0.0);
+        let feed = self.rows.feed(0, settings.batch, settings.seed, 0.0);
         let endpoints = Endpoints {
             start: feed.train,
             end: None,

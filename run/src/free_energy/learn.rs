@@ -9,6 +9,7 @@ use diffclf::free_energy::{
 };
 use diffclf::model::{Content, Model};
 use diffclf::objective::ObjectiveName;
+use diffclf::rng::Purpose;
 use diffclf::system::System;
 use std::path::{Path, PathBuf};
 
@@ -119,9 +120,7 @@ impl LearnedRequest {
     fn end(&self, content: &Content, endpoint: usize) -> Result<End> {
         let files = &self.states[endpoint];
         let file = files.rows.as_deref();
-        // Draws apart from those of the training.
-        let seed = self.seed ^ 0x5bd1_e995 ^ ((endpoint as u64) << 32);
-        let rows = endpoint_rows(content, endpoint, file, self.end_samples, seed)?;
+        let rows = endpoint_rows(content, endpoint, file, self.end_samples, self.seed)?;
         let count = rows.len() / content.spec.dim;
         if file.is_some() {
             return Ok(End {
@@ -216,7 +215,7 @@ fn endpoint_rows(
         None => {
             let system = trained_system(content, endpoint)?;
             system
-                .sample(draws, seed)
+                .sample_for(Purpose::State(endpoint as u32), draws, seed)
                 .iter()
                 .map(|x| f64::from(*x))
                 .collect()

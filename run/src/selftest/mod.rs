@@ -11,7 +11,7 @@ use diffclf::network::NetworkSpec;
 use diffclf::objective::parse_terms;
 use diffclf::process::sampler::GridStratified;
 use diffclf::process::{Process, TimeSampler};
-use diffclf::rng::{Purpose, Stream};
+use diffclf::rng::{Part, Purpose, Stream};
 use diffclf::system::System;
 use diffclf::train::{Endpoints, Resampled, Source, Step, StepPlan};
 use std::sync::Arc;
@@ -132,13 +132,13 @@ impl Rows {
     }
 
     fn endpoints(&self, interpolant: bool) -> Endpoints {
-        let source = |system: &Arc<System>, seed| -> Arc<dyn Source> {
+        let source = |endpoint, system: &Arc<System>| -> Arc<dyn Source> {
             let identity = Coordinates::identity(3);
-            Arc::new(Resampled::new(system.clone(), seed, identity))
+            Arc::new(Resampled::new(endpoint, system.clone(), 1, identity))
         };
         Endpoints {
-            start: source(&self.start, 1),
-            end: interpolant.then(|| source(&self.end, 2)),
+            start: source(0, &self.start),
+            end: interpolant.then(|| source(1, &self.end)),
         }
     }
 }
@@ -155,7 +155,7 @@ fn step<T: Real>(
         batch,
         times: TimeSampler::GridStratified(GridStratified {}),
         seed: 3,
-        purpose: Purpose::Noise,
+        part: Part::Training,
     };
     Step::new(spec, plan, true, pool, isa)
 }

@@ -7,6 +7,7 @@ use diffclf::engine::{Isa, Pool};
 use diffclf::format::npy::{NpyView, write_npy};
 use diffclf::model::{Checkpoint, Content, Model, Record};
 use diffclf::process::Process;
+use diffclf::rng::STREAMS;
 use diffclf::sample::{Sampler, Task, times_of};
 use diffclf::system::System;
 use diffclf::train::{Losses, StepReport, TrainSettings, Trainer, finish};
@@ -86,6 +87,7 @@ pub(super) fn resume() -> diffclf::Result<Finding> {
             steps,
             data: Vec::new(),
             units: "kT".into(),
+            streams: STREAMS,
         },
     };
     let pool = Arc::new(Pool::new(2));
@@ -139,6 +141,7 @@ pub(super) fn files() -> diffclf::Result<Finding> {
                 steps: 0,
                 data: Vec::new(),
                 units: "kT".into(),
+                streams: STREAMS,
             },
             spec,
         },

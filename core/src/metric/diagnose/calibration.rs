@@ -90,7 +90,7 @@ impl Calibration {
             let grid = &mut grid[..block * levels];
             for (i, point) in points.chunks_exact_mut(dim).enumerate() {
                 let number = (first + i) as u64;
-                let mut stream = Stream::new(seed, Purpose::Diagnose, u64::MAX, number);
+                let mut stream = Stream::new(seed, Purpose::Calibrate, 0, number);
                 drawn[i] = stream.below(levels as u64) as usize;
                 rows.push(noised.point(times[drawn[i]], number, point));
             }

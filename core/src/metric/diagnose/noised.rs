@@ -99,13 +99,21 @@ pub struct Noised<'a> {
     process: &'a Process,
     order: Permutation,
     seed: u64,
+    set: u32,
 }
 
 impl<'a> Noised<'a> {
     /// Draws with a seed. Rows are taken in a shuffled order, each once before any comes again.
     pub fn new(data: Data<'a>, process: &'a Process, seed: u64) -> Self {
+        Self::of_set(0, data, process, seed)
+    }
+
+    /// As [`Noised::new`], with draws that are not those of other sets of rows; those judged by are set 0.
+    pub fn of_set(set: u32, data: Data<'a>, process: &'a Process, seed: u64) -> Self {
+        let purpose = Purpose::DiagnoseOrder(set);
         Self {
-            order: Permutation::new(seed, u64::MAX - 1, data.len() as u64),
+            order: Permutation::new(seed, purpose, 0, data.len() as u64),
+            set,
             data,
             process,
             seed,
@@ -117,7 +125,12 @@ impl<'a> Noised<'a> {
         let dim = self.data.dim;
         let rows = self.data.len() as u64;
         let row = self.order.at(number % rows) as usize;
-        let mut stream = Stream::new(self.seed, Purpose::Diagnose, time.to_bits(), number);
+        let mut stream = Stream::new(
+            self.seed,
+            Purpose::Diagnose(self.set),
+            time.to_bits(),
+            number,
+        );
         let (alpha, gamma) = (self.process.x0_scale(time), self.process.noise(time));
         for (y, x) in out.iter_mut().zip(&self.data.start[row * dim..]) {
             *y = alpha * x;

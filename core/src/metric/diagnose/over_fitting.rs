@@ -83,9 +83,9 @@ impl OverFitting {
             });
         };
         let times = subject.grid.times();
-        let log_densities = |data: Data<'_>, time: f64, seed: u64| -> Result<Estimate> {
+        let log_densities = |set: u32, data: Data<'_>, time: f64| -> Result<Estimate> {
             let count = count.min(data.len());
-            let noised = Noised::new(data, subject.process, seed);
+            let noised = Noised::of_set(set, data, subject.process, seed);
             let (points, rows) = noised.points_and_rows(time, count);
             let mut out = vec![0.0; count];
             subject.energy.log_density(&[time], &points, &mut out);
@@ -99,8 +99,8 @@ impl OverFitting {
             .filter(|level| *level < times.len())
             .map(|level| {
                 let time = times[level];
-                let inside = log_densities(trained, time, seed ^ 1)?;
-                let outside = log_densities(subject.rows, time, seed)?;
+                let inside = log_densities(1, trained, time)?;
+                let outside = log_densities(0, subject.rows, time)?;
                 Ok(Gap {
                     time,
                     gap: Estimate {

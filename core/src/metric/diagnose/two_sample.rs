@@ -111,7 +111,7 @@ impl TwoSample {
         let found = coefficient(&signs);
         let (mut further, mut sum) = (0.0, 0.0);
         for dealing in 0..DEALINGS {
-            let mut stream = Stream::new(seed, Purpose::Bootstrap, u64::MAX, dealing);
+            let mut stream = Stream::new(seed, Purpose::Deal, 0, dealing);
             for i in (1..size).rev() {
                 signs.swap(i, stream.below(i as u64 + 1) as usize);
             }

@@ -132,7 +132,7 @@ impl Particles {
     pub fn equally_weighted(&self, n: usize, seed: u64) -> Vec<f64> {
         let dim = self.points.len() / self.weights.len();
         let mut ancestors = vec![0; n];
-        let mut stream = Stream::new(seed, Purpose::Resample, u64::MAX, 0);
+        let mut stream = Stream::new(seed, Purpose::Equalise, 0, 0);
         Resampling::Systematic.draw(&self.weights, &mut stream, &mut ancestors);
         ancestors
             .iter()

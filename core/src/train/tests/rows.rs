@@ -30,7 +30,7 @@ fn deal(source: &dyn Source, batch: usize, steps: u64) -> Vec<usize> {
 fn every_row_once_per_epoch_and_held_out_rows_never() {
     let table = table();
     let identity = Coordinates::identity(2);
-    let (train, held_out) = Shuffled::split(table.clone(), &identity, 3, 9, 5);
+    let (train, held_out) = Shuffled::split(0, table.clone(), &identity, 3, 9, 5);
     assert_eq!((train.rows(), held_out.rows()), (18, 5));
     // 18 rows in batches of 3: an epoch is 6 steps.
     let dealt = deal(&train, 3, 18);
@@ -51,7 +51,7 @@ fn every_row_once_per_epoch_and_held_out_rows_never() {
     kept.sort_unstable();
     assert_eq!(kept, (0..23).collect::<Vec<_>>());
     // Another seed holds out other rows.
-    let (other, _) = Shuffled::split(table.clone(), &identity, 3, 10, 5);
+    let (other, _) = Shuffled::split(0, table.clone(), &identity, 3, 10, 5);
     let mut rows = deal(&other, 3, 6);
     rows.sort_unstable();
     assert_ne!(rows, epochs[0]);
@@ -60,7 +60,7 @@ fn every_row_once_per_epoch_and_held_out_rows_never() {
 #[test]
 fn a_batch_may_span_two_epochs() {
     let table = table();
-    let (train, _) = Shuffled::split(table, &Coordinates::identity(2), 7, 9, 0);
+    let (train, _) = Shuffled::split(0, table, &Coordinates::identity(2), 7, 9, 0);
     // 23 steps of 7 rows are 7 epochs of 23.
     let mut counts = [0; 23];
     deal(&train, 7, 23)
@@ -76,7 +76,7 @@ fn rows_are_standardised_on_the_way() {
         shift: vec![1.0, -2.0],
         scale: 4.0.into(),
     };
-    let (train, _) = Shuffled::split(table, &coordinates, 1, 0, 0);
+    let (train, _) = Shuffled::split(0, table, &coordinates, 1, 0, 0);
     let mut row = [0.0; 2];
     train.fill(0, 0, &mut row);
     assert_eq!(row, [0.5, -1.25]);
@@ -104,8 +104,8 @@ fn systems_are_sampled_afresh() {
         shift: vec![1.0, -2.0],
         scale: 4.0.into(),
     };
-    let plain = Resampled::new(system.clone(), 3, Coordinates::identity(2));
-    let moved = Resampled::new(system, 3, coordinates);
+    let plain = Resampled::new(0, system.clone(), 3, Coordinates::identity(2));
+    let moved = Resampled::new(0, system, 3, coordinates);
     let row = |source: &dyn Source, step, unit| {
         let mut row = [0.0; 2];
         source.fill(step, unit, &mut row);
