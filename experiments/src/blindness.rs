@@ -118,7 +118,7 @@ impl Experiment for Comparison<'_> {
                 .map(|(name, figure)| (name.to_string(), figure))
                 .into(),
             series: [("rise".to_string(), rises)].into(),
-            seconds: 0.0,
+            ..CellRecord::default()
         })
     }
 

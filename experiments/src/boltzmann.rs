@@ -166,7 +166,7 @@ impl Experiment for Chosen<'_, Budget> {
         Ok(CellRecord {
             figures: figures.into(),
             series: BTreeMap::new(),
-            seconds: 0.0,
+            ..CellRecord::default()
         })
     }
 

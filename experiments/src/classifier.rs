@@ -221,7 +221,7 @@ impl Experiment for Looks<'_> {
                 .map(|(name, figure)| (name.to_string(), figure))
                 .into(),
             series,
-            seconds: 0.0,
+            ..CellRecord::default()
         })
     }
 

@@ -215,7 +215,7 @@ impl Comparison<'_> {
         Ok(CellRecord {
             figures,
             series: [("samples".to_string(), samples)].into(),
-            seconds: 0.0,
+            ..CellRecord::default()
         })
     }
 }

@@ -172,7 +172,7 @@ impl Chosen<'_, Budget> {
         Ok(CellRecord {
             figures,
             series,
-            seconds: 0.0,
+            ..CellRecord::default()
         })
     }
 }

@@ -275,7 +275,7 @@ impl Experiment for &Limits {
                 .map(|(name, figure)| (name.to_string(), figure))
                 .into(),
             series: [("error".to_string(), errors)].into(),
-            seconds: 0.0,
+            ..CellRecord::default()
         })
     }
 

@@ -345,6 +345,7 @@ mod tests {
             .into(),
             series: BTreeMap::new(),
             seconds: 1.0,
+            made: None,
         };
         let (a, b) = (record(1.0), record(2.0));
         let group = Group::of(&[&a, &b]);

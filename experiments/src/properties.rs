@@ -258,7 +258,7 @@ impl Experiment for Costs<'_> {
                 .map(|(name, figure)| (name.to_string(), figure))
                 .into(),
             series: BTreeMap::new(),
-            seconds: 0.0,
+            ..CellRecord::default()
         })
     }
 
