@@ -1,15 +1,12 @@
-//! What `compose` and `anneal` share: the settings of sequential Monte Carlo, its progress, its table and its record.
+//! What `compose` and `anneal` share: the flags of sequential Monte Carlo and of its results.
 
-use crate::print::print;
 use diffclf::format::npy::write_npy;
 use diffclf::sample::mcmc::Kernel;
-use diffclf::sample::{Baseline, Particles, Resampling, Smc};
-use diffclf_report::page::Table;
-use diffclf_report::text::table_text;
+use diffclf::sample::{Particles, Resampling, Smc};
 use diffclf_run::error::{Error, Result};
 use diffclf_run::files::{refuse_overwrite, write_atomic};
 use diffclf_run::named::word;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 /// Flags of sequential Monte Carlo.
@@ -138,82 +135,5 @@ pub fn write_rows(path: &Path, points: &[f64], rows: usize) -> Result<()> {
     let values: Vec<f32> = points.iter().map(|x| *x as f32).collect();
     write_atomic(path, |writer| {
         write_npy(&[rows, values.len() / rows], &values, writer)
-    })
-}
-
-/// The figures of runs, side by side.
-pub fn print_runs(caption: String, runs: &[(&str, &Particles)]) -> Result<()> {
-    let text = |f: &dyn Fn(&Particles) -> String, name: &str| {
-        let mut row = vec![name.to_string()];
-        row.extend(runs.iter().map(|(_, run)| f(run)));
-        row
-    };
-    let mut header = vec!["quantity".to_string()];
-    header.extend(runs.iter().map(|(name, _)| name.to_string()));
-    let table = Table {
-        caption,
-        header,
-        rows: vec![
-            text(&|run| format!("{:.3}", run.log_z), "log Z"),
-            text(
-                &|run| format!("{:.1} %", 100.0 * run.ess()),
-                "effective sample size",
-            ),
-            text(
-                &|run| format!("{:.3}", run.least_overlap()),
-                "least overlap of levels",
-            ),
-            text(&|run| run.levels.len().to_string(), "levels"),
-            text(
-                &|run| {
-                    run.levels
-                        .iter()
-                        .filter(|level| level.resampled)
-                        .count()
-                        .to_string()
-                },
-                "resampled",
-            ),
-            text(&|run| run.families.to_string(), "surviving families"),
-            text(
-                &|run| format!("{:.2}", mean_acceptance(run)),
-                "mean acceptance",
-            ),
-        ],
-    };
-    print(&table_text(&table))?;
-    if runs
-        .iter()
-        .any(|(_, run)| run.baseline == Baseline::FirstLevel)
-    {
-        print(
-            "note: the start's density is not known, so its points count as draws of the model's first level: log Z is relative to that \
-             level, and shares of modes that moves do not connect are as wrong as it is there\n",
-        )?;
-    }
-    if runs.iter().any(|(_, run)| run.biased_moves) {
-        print(
-            "note: these moves have no acceptance test, so weights and log Z carry the error of their step size; mala, hmc and \
-             random-walk have none\n",
-        )?;
-    }
-    Ok(())
-}
-
-fn mean_acceptance(run: &Particles) -> f64 {
-    run.levels.iter().map(|level| level.acceptance).sum::<f64>() / run.levels.len() as f64
-}
-
-/// A run as JSON.
-pub fn record_of(run: &Particles) -> Value {
-    json!({
-        "log_z": run.log_z,
-        "baseline": run.baseline,
-        "biased_moves": run.biased_moves,
-        "ess": run.ess(),
-        "least_overlap": run.least_overlap(),
-        "families": run.families,
-        "particles": run.weights.len(),
-        "levels": run.levels,
     })
 }

@@ -1,10 +1,8 @@
 //! Flags that `sample` and `anneal` share for interpolants.
 
-use diffclf::model::Content;
 use diffclf::sample::Diffusivity;
 use diffclf_run::bridge::{BridgeChoice, Endpoint, VelocityOrigin};
 use diffclf_run::named::{Named, word};
-use diffclf_run::{Error, Result};
 use std::path::PathBuf;
 
 /// Flags of interpolants.
@@ -50,63 +48,13 @@ fn noise(text: &str) -> std::result::Result<Diffusivity, String> {
 }
 
 impl BridgeArgs {
-    /// The noise, or this constant.
-    pub fn g_or(&self, value: f64) -> Diffusivity {
-        self.g.unwrap_or(Diffusivity::Constant { value })
-    }
-
-    /// Refuses flags that belong to other models.
-    pub fn refuse_for_diffusion(&self, content: &Content) -> Result<()> {
-        self.refuse(
-            [true; 4],
-            &format!(
-                "interpolants, and the model's process is {}",
-                content.spec.process.name()
-            ),
-        )
-    }
-
-    /// Refuses the noise where nothing is noisy.
-    pub fn refuse_g(&self, method: &str) -> Result<()> {
-        self.refuse(
-            [false, false, false, true],
-            &format!("interpolant-sde, and the method is {method}"),
-        )
-    }
-
-    fn refuse(&self, which: [bool; 4], owner: &str) -> Result<()> {
-        let given = [
-            ("--towards", self.towards.is_some()),
-            ("--rows", self.rows.is_some()),
-            ("--velocity", self.velocity.is_some()),
-            ("--g", self.g.is_some()),
-        ];
-        for ((flag, given), refused) in given.into_iter().zip(which) {
-            if given && refused {
-                return Err(Error::Usage(format!(
-                    "{flag} belongs to {owner}; leave it out"
-                )));
-            }
-        }
-        Ok(())
-    }
-
-    /// What is chosen, defaults included.
+    /// What is chosen.
     pub fn choice(&self) -> BridgeChoice {
         BridgeChoice {
-            towards: self.towards.unwrap_or(Endpoint::Start),
+            towards: self.towards,
             rows: self.rows.clone(),
-            velocity: self.velocity.unwrap_or(VelocityOrigin::Learned),
+            velocity: self.velocity,
+            g: self.g,
         }
-    }
-
-    /// What the record says of them.
-    pub fn record(&self) -> serde_json::Value {
-        let choice = self.choice();
-        serde_json::json!({
-            "towards": choice.towards,
-            "rows": choice.rows,
-            "velocity": choice.velocity,
-        })
     }
 }

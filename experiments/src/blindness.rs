@@ -3,7 +3,7 @@
 
 use crate::Bench;
 use crate::catalogue::{Experiment, Picture};
-use crate::cell::Record;
+use crate::cell::CellRecord;
 use diffclf::energy::exact::ExactPath;
 use diffclf::metric::{BlindnessPanels, blindness, blindness_panels};
 use diffclf::process::Process;
@@ -91,7 +91,7 @@ impl Experiment for Comparison<'_> {
         }))
     }
 
-    fn run(&self, cell: &str, _bench: &Bench) -> Result<Record> {
+    fn run(&self, cell: &str, _bench: &Bench) -> Result<CellRecord> {
         let b = self.blindness;
         let reference = b.path(b.reference)?;
         let (mut rises, mut relative) = (Vec::new(), Vec::new());
@@ -113,16 +113,16 @@ impl Experiment for Comparison<'_> {
             ("relative_rise", mean.into()),
             ("largest_rise", largest.into()),
         ];
-        Ok(Record {
+        Ok(CellRecord {
             figures: figures
                 .map(|(name, figure)| (name.to_string(), figure))
                 .into(),
             series: [("rise".to_string(), rises)].into(),
-            seconds: 0.0,
+            ..CellRecord::default()
         })
     }
 
-    fn pictures(&self, records: &BTreeMap<String, Record>) -> Result<Vec<Picture>> {
+    fn pictures(&self, records: &BTreeMap<String, CellRecord>) -> Result<Vec<Picture>> {
         if records.is_empty() {
             return Ok(Vec::new());
         }

@@ -3,7 +3,7 @@
 
 use crate::Bench;
 use crate::catalogue::{Experiment, Picture};
-use crate::cell::{Figure as Number, Record, named};
+use crate::cell::{CellRecord, Figure as Number, named};
 use crate::stages::{Chosen, Steps, two_stages};
 use diffclf::metric::{Comparison, ComparisonSettings, Sample};
 use diffclf::sample::mcmc::Kernel;
@@ -77,7 +77,7 @@ impl Experiment for Chosen<'_, Budget> {
         self.record()
     }
 
-    fn run(&self, cell: &str, bench: &Bench) -> Result<Record> {
+    fn run(&self, cell: &str, bench: &Bench) -> Result<CellRecord> {
         let place = named(self.places().map(|place| (place.name(), place)), cell)?;
         let Place { dim, method, seed } = place;
         let [score, joint] = self.budget.steps;
@@ -135,7 +135,7 @@ impl Experiment for Chosen<'_, Budget> {
         };
         let mut progress = Levels::new("anneal", &times, false, &*bench.watch);
         let found = generator.run(&smc, n, &mut |level| progress.see(level))?;
-        progress.finish(&format!("{n} particles"));
+        progress.done(()).finish(&format!("{n} particles"));
         let references = [1, 2].map(|k| exact.start().sample(n, 2 * seed + k).0);
         let distances = Comparison::run(
             &Sample::new(&found.points, dim, Some(&found.weights))?,
@@ -163,15 +163,15 @@ impl Experiment for Chosen<'_, Budget> {
             ("least_overlap", found.least_overlap().into()),
         ];
         let figures = figures.map(|(name, figure)| (name.to_string(), figure));
-        Ok(Record {
+        Ok(CellRecord {
             figures: figures.into(),
             series: BTreeMap::new(),
-            seconds: 0.0,
+            ..CellRecord::default()
         })
     }
 
     /// Both distances over the dimension: a line for each method, and the floor.
-    fn pictures(&self, records: &BTreeMap<String, Record>) -> Result<Vec<Picture>> {
+    fn pictures(&self, records: &BTreeMap<String, CellRecord>) -> Result<Vec<Picture>> {
         let seed = self.budget.seeds[0];
         let line = |method: &str, figure: &str| -> Vec<(f64, f64)> {
             let place = |dim: usize| Place { dim, method, seed }.name();

@@ -1,7 +1,7 @@
 //! The experiments there are, and how they are written down.
 
 use crate::blindness::Blindness;
-use crate::cell::Record;
+use crate::cell::CellRecord;
 use crate::classifier::Classifier;
 use crate::composition::Composition;
 use crate::limits::Limits;
@@ -161,9 +161,9 @@ pub trait Experiment {
     /// Everything that decides the figures: a cell computed under other settings is not used.
     fn settings(&self) -> Result<serde_json::Value>;
     /// Computes one cell.
-    fn run(&self, cell: &str, bench: &Bench) -> Result<Record>;
+    fn run(&self, cell: &str, bench: &Bench) -> Result<CellRecord>;
     /// Pictures of the finished cells.
-    fn pictures(&self, records: &BTreeMap<String, Record>) -> Result<Vec<Picture>>;
+    fn pictures(&self, records: &BTreeMap<String, CellRecord>) -> Result<Vec<Picture>>;
 }
 
 /// A picture and the name of its file.

@@ -1,5 +1,6 @@
 //! Cells: what is finished stays finished. One JSON file each, written whole.
 
+use crate::Manner;
 use diffclf::metric::Estimate;
 use diffclf_run::error::{Error, Result};
 use diffclf_run::files::write_atomic;
@@ -8,8 +9,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// The figures of a cell.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Record {
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct CellRecord {
     /// Name to value; an error that is not known is absent.
     pub figures: BTreeMap<String, Figure>,
     /// Lines for pictures: name to points.
@@ -18,6 +19,102 @@ pub struct Record {
     /// Time it took.
     #[serde(default)]
     pub seconds: f64,
+    /// What made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made: Option<Made>,
+}
+
+/// Budget, command and machine of a cell.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Made {
+    /// The cell's name.
+    pub cell: String,
+    /// The command.
+    pub command: String,
+    /// The budget.
+    pub manner: Manner,
+    /// Everything that decides the figures.
+    pub settings: serde_json::Value,
+    /// Of the program.
+    pub version: String,
+    /// Threads.
+    pub threads: usize,
+    /// Instruction set of the kernels.
+    pub kernels: String,
+}
+
+impl CellRecord {
+    /// The same with its time and its making.
+    pub fn finished(self, seconds: f64, made: Made) -> Self {
+        Self {
+            seconds,
+            made: Some(made),
+            ..self
+        }
+    }
+
+    /// Keeps it as a small file of this name in a folder; points of lines get five digits.
+    pub fn keep(&self, folder: &Path, name: &str) -> Result<()> {
+        std::fs::create_dir_all(folder).map_err(|source| Error::Write {
+            path: folder.to_path_buf(),
+            source,
+        })?;
+        let round = |x: f64| format!("{x:.4e}").parse().unwrap_or(x);
+        let mut small = self.clone();
+        for (x, y) in small.series.values_mut().flatten() {
+            (*x, *y) = (round(*x), round(*y));
+        }
+        let mut document = serde_json::to_value(&small)
+            .map_err(|error| Error::Failed(format!("cell {name} cannot be kept: {error}")))?;
+        // A line of text for each line of a picture.
+        let series = document["series"].take();
+        let lines: Vec<String> = series
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(name, points)| format!("\n    {name:?}: {points}"))
+            .collect();
+        if let Some(fields) = document.as_object_mut() {
+            fields.remove("series");
+        }
+        let text = format!("{document:#}");
+        let text = text.strip_suffix("\n}").unwrap_or(&text);
+        let text = format!("{text},\n  \"series\": {{{}\n  }}\n}}", lines.join(","));
+        write_atomic(&folder.join(format!("{name}.json")), |writer| {
+            Ok(writeln!(writer, "{text}")?)
+        })
+    }
+
+    /// All records that are kept in a folder, by the names of their files.
+    pub fn kept(folder: &Path) -> Result<Vec<(PathBuf, CellRecord)>> {
+        let reading = |source| Error::Read {
+            path: folder.to_path_buf(),
+            source,
+        };
+        let mut paths = std::fs::read_dir(folder)
+            .map_err(reading)?
+            .map(|entry| Ok(entry.map_err(reading)?.path()))
+            .collect::<Result<Vec<_>>>()?;
+        paths.retain(|path| path.extension().is_some_and(|end| end == "json"));
+        paths.sort();
+        paths
+            .into_iter()
+            .map(|path| Ok((path.clone(), read_record(&path)?)))
+            .collect()
+    }
+}
+
+fn read_record(path: &Path) -> Result<CellRecord> {
+    let text = std::fs::read_to_string(path).map_err(|source| Error::Read {
+        path: path.to_path_buf(),
+        source,
+    })?;
+    serde_json::from_str(&text).map_err(|error| {
+        Error::Failed(format!(
+            "{}: {error}; delete it to compute the cell again",
+            path.display()
+        ))
+    })
 }
 
 /// A number with its sampling error, where that is known.
@@ -98,32 +195,21 @@ impl Cells {
     }
 
     /// Keeps a cell.
-    pub fn write(&self, cell: &str, record: Record, seconds: f64) -> Result<()> {
-        let record = Record { seconds, ..record };
+    pub fn write(&self, cell: &str, record: CellRecord) -> Result<()> {
         let text = serde_json::to_string_pretty(&record)
             .map_err(|error| Error::Failed(format!("cell {cell} cannot be written: {error}")))?;
         write_atomic(&self.path(cell), |writer| Ok(writeln!(writer, "{text}")?))
     }
 
     /// Those of `names` that are finished.
-    pub fn read(&self, names: &[String]) -> Result<BTreeMap<String, Record>> {
+    pub fn read(&self, names: &[String]) -> Result<BTreeMap<String, CellRecord>> {
         let mut found = BTreeMap::new();
         for name in names {
             let path = self.path(name);
             if !path.is_file() {
                 continue;
             }
-            let text = std::fs::read_to_string(&path).map_err(|source| Error::Read {
-                path: path.clone(),
-                source,
-            })?;
-            let record = serde_json::from_str(&text).map_err(|error| {
-                Error::Failed(format!(
-                    "{}: {error}; delete it to compute the cell again",
-                    path.display()
-                ))
-            })?;
-            found.insert(name.clone(), record);
+            found.insert(name.clone(), read_record(&path)?);
         }
         Ok(found)
     }
@@ -138,23 +224,17 @@ mod tests {
     fn cells_are_kept_and_other_settings_refused() {
         let folder = tempfile::tempdir().unwrap();
         let cells = Cells::open(folder.path(), &json!({"steps": 3})).unwrap();
-        let record = Record {
-            figures: [("loss".to_string(), Figure::from(1.5))].into(),
-            series: BTreeMap::new(),
-            seconds: 0.0,
+        let figures = [("loss".to_string(), Figure::from(1.5))].into();
+        let record = CellRecord {
+            figures,
+            ..CellRecord::default()
         };
         assert!(!cells.finished("a").unwrap());
-        cells.write("a", record.clone(), 2.0).unwrap();
+        cells.write("a", record.clone()).unwrap();
         let again = Cells::open(folder.path(), &json!({"steps": 3})).unwrap();
         let found = again.read(&["a".into(), "b".into()]).unwrap();
         assert_eq!(found.len(), 1);
-        assert_eq!(
-            found["a"],
-            Record {
-                seconds: 2.0,
-                ..record
-            }
-        );
+        assert_eq!(found["a"], record);
         let refused = Cells::open(folder.path(), &json!({"steps": 4}))
             .err()
             .unwrap();

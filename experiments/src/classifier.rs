@@ -3,7 +3,7 @@
 
 use crate::Bench;
 use crate::catalogue::{Experiment, Picture};
-use crate::cell::Record;
+use crate::cell::CellRecord;
 use diffclf::energy::exact::ExactPath;
 use diffclf::energy::{Coordinates, Energy, LearnedEnergy, ModelSpec};
 use diffclf::metric::{Evaluation, EvaluationSettings};
@@ -184,7 +184,7 @@ impl Experiment for Looks<'_> {
         Ok(json!({"times": times, "batch": batch, "rate": rate, "steps": self.steps}))
     }
 
-    fn run(&self, cell: &str, bench: &Bench) -> Result<Record> {
+    fn run(&self, cell: &str, bench: &Bench) -> Result<CellRecord> {
         let step = cell
             .strip_prefix("step-")
             .and_then(|text| text.parse().ok());
@@ -216,16 +216,16 @@ impl Experiment for Looks<'_> {
         let flat = posteriors(&energy, grid.times());
         let line = flat.iter().enumerate().map(|(k, p)| (k as f64, round(*p)));
         series.insert("posterior".into(), line.collect());
-        Ok(Record {
+        Ok(CellRecord {
             figures: figures
                 .map(|(name, figure)| (name.to_string(), figure))
                 .into(),
             series,
-            seconds: 0.0,
+            ..CellRecord::default()
         })
     }
 
-    fn pictures(&self, records: &BTreeMap<String, Record>) -> Result<Vec<Picture>> {
+    fn pictures(&self, records: &BTreeMap<String, CellRecord>) -> Result<Vec<Picture>> {
         let exact = exact()?;
         let grid = self.spec(&exact)?.grid;
         let mut dots = Vec::new();

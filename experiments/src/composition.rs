@@ -2,7 +2,7 @@
 //! method and seed, and one for the truth.
 
 use crate::catalogue::{Experiment, Picture};
-use crate::cell::{Figure as Number, Record, named};
+use crate::cell::{CellRecord, Figure as Number, named};
 use crate::stages::{Chosen, Methods, Steps, two_stages};
 use crate::{Bench, Manner};
 use diffclf::energy::compose::{Composition as Composed, Expression};
@@ -14,7 +14,6 @@ use diffclf::sample::{Resampling, Smc};
 use diffclf::system::System;
 use diffclf_report::page::Figure;
 use diffclf_report::scatter::{Scatter, axis_of};
-use diffclf_run::anneal::Levels;
 use diffclf_run::compose::Compound;
 use diffclf_run::error::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -98,7 +97,7 @@ impl Comparison<'_> {
         })
     }
 
-    fn sampled(&self, cell: &str, bench: &Bench) -> Result<Record> {
+    fn sampled(&self, cell: &str, bench: &Bench) -> Result<CellRecord> {
         let (method, seed) = named(self.places(), cell)?;
         let c = self.composition;
         let mut models = Vec::new();
@@ -143,16 +142,10 @@ impl Comparison<'_> {
             system_seed: 0,
             levels: Some(levels),
         };
-        let mut progress = None;
         let (pool, isa) = (bench.pool.clone(), bench.isa);
-        let found = compound.sample(&smc, particles, pool, isa, &mut |times, level| {
-            progress
-                .get_or_insert_with(|| Levels::new("compose", times, false, &*bench.watch))
-                .see(level);
-        })?;
-        if let Some(progress) = progress {
-            progress.finish(&format!("{particles} samples of {}", c.expression));
-        }
+        let found = compound
+            .sample(&smc, particles, pool, isa, &*bench.watch)?
+            .finish(&format!("{particles} samples of {}", c.expression));
         let found = found.particles;
         let mut record = self.record(&found.points, &found.weights, seed)?;
         let log_z = Number {
@@ -168,7 +161,7 @@ impl Comparison<'_> {
     }
 
     /// The exact composition: draws of both members, weighted by its density over theirs.
-    fn truth(&self) -> Result<Record> {
+    fn truth(&self) -> Result<CellRecord> {
         let c = self.composition;
         let systems = [&c.members[0], &c.members[1]].map(|name| System::by_name(name, 2, 0));
         let [a, b] = systems;
@@ -199,7 +192,7 @@ impl Comparison<'_> {
     }
 
     /// Shares of the regions, the largest error among them, and some samples.
-    fn record(&self, points: &[f64], weights: &[f64], seed: u64) -> Result<Record> {
+    fn record(&self, points: &[f64], weights: &[f64], seed: u64) -> Result<CellRecord> {
         let regions = self.composition.regions;
         let shares = regions.shares(points, weights)?;
         let mut truth = regions.truth()?;
@@ -219,10 +212,10 @@ impl Comparison<'_> {
             .iter()
             .map(|&i| (points[2 * i as usize], points[2 * i as usize + 1]))
             .collect();
-        Ok(Record {
+        Ok(CellRecord {
             figures,
             series: [("samples".to_string(), samples)].into(),
-            seconds: 0.0,
+            ..CellRecord::default()
         })
     }
 }
@@ -238,7 +231,7 @@ impl Experiment for Comparison<'_> {
         Ok(json!([c.expression, c.members, self.models.record()?]))
     }
 
-    fn run(&self, cell: &str, bench: &Bench) -> Result<Record> {
+    fn run(&self, cell: &str, bench: &Bench) -> Result<CellRecord> {
         match cell {
             TRUTH => self.truth(),
             _ => self.sampled(cell, bench),
@@ -246,7 +239,7 @@ impl Experiment for Comparison<'_> {
     }
 
     /// Samples of the first seed beside the truth, on the same axes.
-    fn pictures(&self, records: &BTreeMap<String, Record>) -> Result<Vec<Picture>> {
+    fn pictures(&self, records: &BTreeMap<String, CellRecord>) -> Result<Vec<Picture>> {
         let first = |cell: &&String| {
             let mut places = self.places();
             places.all(|(name, (_, seed))| name != **cell || seed == self.models.budget.seeds[0])

@@ -3,7 +3,7 @@
 
 use crate::Bench;
 use crate::catalogue::{Experiment, Picture};
-use crate::cell::{Record, named};
+use crate::cell::{CellRecord, named};
 use crate::stages::{Chosen, Steps, two_stages};
 use diffclf::energy::exact::ExactPath;
 use diffclf::energy::{Energy, Prior};
@@ -123,7 +123,7 @@ impl Chosen<'_, Budget> {
         two_stages(bench, &shared.name(), &place.name(), settings)
     }
 
-    fn evaluate(&self, model: &Model, bench: &Bench) -> Result<Record> {
+    fn evaluate(&self, model: &Model, bench: &Bench) -> Result<CellRecord> {
         let content = &model.content;
         let (exact, _) = exact_path(&Systems::default(), content)?;
         let energy = model.energy(bench.pool.clone(), bench.isa)?;
@@ -169,10 +169,10 @@ impl Chosen<'_, Budget> {
         let mut series: BTreeMap<String, Vec<(f64, f64)>> =
             series.map(|(name, line)| (name.to_string(), line)).into();
         series.insert("log_density".into(), log_densities(&energy, &exact, &grid));
-        Ok(Record {
+        Ok(CellRecord {
             figures,
             series,
-            seconds: 0.0,
+            ..CellRecord::default()
         })
     }
 }
@@ -243,7 +243,7 @@ impl Experiment for Chosen<'_, Budget> {
         self.record()
     }
 
-    fn run(&self, cell: &str, bench: &Bench) -> Result<Record> {
+    fn run(&self, cell: &str, bench: &Bench) -> Result<CellRecord> {
         let place = named(self.places().map(|place| (place.name(), place)), cell)?;
         let model = self.model(&place, bench)?;
         self.evaluate(&model, bench)
@@ -251,7 +251,7 @@ impl Experiment for Chosen<'_, Budget> {
 
     /// R^2 of the log-densities over time, for each dimension and N: one line a method. Then learned log-densities over exact ones, of the
     /// first seed.
-    fn pictures(&self, records: &BTreeMap<String, Record>) -> Result<Vec<Picture>> {
+    fn pictures(&self, records: &BTreeMap<String, CellRecord>) -> Result<Vec<Picture>> {
         let mut pictures = Vec::new();
         for &dim in &self.budget.dims {
             for &levels in &self.budget.levels {

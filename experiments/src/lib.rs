@@ -3,11 +3,13 @@
 //! An experiment is a folder of this crate: `run.toml` says what is computed, `expected.json` what the paper prints.
 //! It is cut into cells, each with its own figures; a finished cell is a file, so an interrupted reproduction goes on
 //! where it stopped. [`catalogue`] lists the experiments, [`cell`] keeps the cells, [`outcome`] sets them beside the
-//! paper. One file for each kind of experiment.
+//! paper, [`reproduction`] leads from one to the other. One file for each kind of experiment.
 
 pub mod catalogue;
 pub mod cell;
+pub mod demo;
 pub mod outcome;
+pub mod reproduction;
 
 mod blindness;
 mod boltzmann;
@@ -20,12 +22,12 @@ mod stages;
 
 use diffclf::engine::{Isa, Pool};
 use diffclf_run::Watch;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 /// How models are trained.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Recipe {
     /// Multiscale times, cosine decay, moving average.
@@ -35,7 +37,7 @@ pub enum Recipe {
 }
 
 /// How an experiment is computed.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Manner {
     /// The small budget.
     pub quick: bool,

@@ -3,7 +3,7 @@
 
 use crate::Bench;
 use crate::catalogue::{Experiment, Picture};
-use crate::cell::Record;
+use crate::cell::CellRecord;
 use diffclf::energy::Energy;
 use diffclf::energy::exact::ExactPath;
 use diffclf::process::Process;
@@ -242,7 +242,7 @@ impl Experiment for &Limits {
             .map_err(|error| Error::Failed(format!("the settings cannot be written: {error}")))
     }
 
-    fn run(&self, cell: &str, _bench: &Bench) -> Result<Record> {
+    fn run(&self, cell: &str, _bench: &Bench) -> Result<CellRecord> {
         let interpolant = cell == "binary-interpolant";
         let pair = self.pair(if interpolant { "linear" } else { "vp" })?;
         let limit = match cell {
@@ -270,16 +270,16 @@ impl Experiment for &Limits {
             ("ratio_as_printed", printed.into()),
         ];
         let errors = ratios.iter().map(|point| (point.0, off(*point))).collect();
-        Ok(Record {
+        Ok(CellRecord {
             figures: figures
                 .map(|(name, figure)| (name.to_string(), figure))
                 .into(),
             series: [("error".to_string(), errors)].into(),
-            seconds: 0.0,
+            ..CellRecord::default()
         })
     }
 
-    fn pictures(&self, records: &BTreeMap<String, Record>) -> Result<Vec<Picture>> {
+    fn pictures(&self, records: &BTreeMap<String, CellRecord>) -> Result<Vec<Picture>> {
         let series: Vec<Series> = records
             .iter()
             .filter_map(|(cell, record)| {

@@ -2,7 +2,7 @@
 
 use crate::Manner;
 use crate::catalogue::{Definition, Expected, Order, Picture};
-use crate::cell::{Figure, Record};
+use crate::cell::{CellRecord, Figure};
 use diffclf_report::page::{Page, Table};
 use diffclf_report::standalone;
 use diffclf_report::text::table_text;
@@ -48,10 +48,10 @@ impl Outcome {
     pub fn new(
         definition: &Definition,
         expected: Vec<Expected>,
-        records: &BTreeMap<String, Record>,
+        records: &BTreeMap<String, CellRecord>,
         manner: Manner,
     ) -> Self {
-        let mut values: BTreeMap<&str, Vec<&Record>> = BTreeMap::new();
+        let mut values: BTreeMap<&str, Vec<&CellRecord>> = BTreeMap::new();
         for (cell, record) in records {
             values.entry(group_of(cell)).or_default().push(record);
         }
@@ -253,7 +253,7 @@ impl Outcome {
 }
 
 impl Group {
-    fn of(records: &[&Record]) -> Self {
+    fn of(records: &[&CellRecord]) -> Self {
         let mut figures = BTreeMap::new();
         for name in records.iter().flat_map(|record| record.figures.keys()) {
             let found: Vec<Figure> = records
@@ -334,7 +334,7 @@ mod tests {
             ],
             ["d8-n4-dsm", "d8-n4-dsm", "a-small"]
         );
-        let record = |value: f64| Record {
+        let record = |value: f64| CellRecord {
             figures: [(
                 "ess".to_string(),
                 Figure {
@@ -345,6 +345,7 @@ mod tests {
             .into(),
             series: BTreeMap::new(),
             seconds: 1.0,
+            made: None,
         };
         let (a, b) = (record(1.0), record(2.0));
         let group = Group::of(&[&a, &b]);

@@ -3,7 +3,7 @@
 
 use crate::Bench;
 use crate::catalogue::{Experiment, Picture};
-use crate::cell::{Figure as Number, Record};
+use crate::cell::{CellRecord, Figure as Number};
 use diffclf::energy::exact::ExactPath;
 use diffclf::energy::{Coordinates, Energy, Form, ModelSpec};
 use diffclf::engine::{Isa, Pool};
@@ -216,7 +216,7 @@ impl Experiment for Costs<'_> {
         value.map_err(|error| Error::Failed(format!("the settings cannot be written: {error}")))
     }
 
-    fn run(&self, cell: &str, bench: &Bench) -> Result<Record> {
+    fn run(&self, cell: &str, bench: &Bench) -> Result<CellRecord> {
         let p = self.properties;
         let Some(row) = p.rows.get(cell) else {
             return Err(Error::Failed(format!("{cell} is no row of this table")));
@@ -253,16 +253,16 @@ impl Experiment for Costs<'_> {
             ("evaluations", row.evaluations.into()),
             ("mode_weights", f64::from(u8::from(row.weights)).into()),
         ];
-        Ok(Record {
+        Ok(CellRecord {
             figures: figures
                 .map(|(name, figure)| (name.to_string(), figure))
                 .into(),
             series: BTreeMap::new(),
-            seconds: 0.0,
+            ..CellRecord::default()
         })
     }
 
-    fn pictures(&self, _records: &BTreeMap<String, Record>) -> Result<Vec<Picture>> {
+    fn pictures(&self, _records: &BTreeMap<String, CellRecord>) -> Result<Vec<Picture>> {
         Ok(Vec::new())
     }
 }

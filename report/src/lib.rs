@@ -5,15 +5,20 @@
 //! points; [`field`] a plane of colours with dots; [`curve`] draws lines; [`axis`], [`square`] and [`colour`] are what the pictures
 //! share. Everything is a pure function from values to text.
 
+pub mod annealing;
 pub mod axis;
 pub mod colour;
+pub mod comparison;
 pub mod curve;
+pub mod evaluation;
 pub mod facts;
 pub mod field;
+pub mod free_energy;
 pub mod heatmap;
 pub mod page;
 pub mod run;
 pub mod scatter;
+pub mod selftest;
 pub mod square;
 pub mod text;
 pub mod verdict;

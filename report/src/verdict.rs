@@ -1,14 +1,70 @@
 //! A diagnosis in words and tables.
 
 use crate::page::Table;
+use crate::text::table_text;
 use diffclf::metric::Estimate;
-use diffclf::metric::diagnose::{Diagnosis, ModeAudit, Verdict};
+use diffclf::metric::diagnose::{Check, Diagnosis, ModeAudit, Verdict};
+use diffclf_run::diagnose::Diagnosed;
 
 /// Basins shown.
 const FEW_BASINS: usize = 12;
 
+/// Width of the text.
+const WIDTH: usize = 100;
+
+/// The whole diagnosis of a model of this name, for a terminal.
+pub fn text(model: &str, found: &Diagnosed) -> String {
+    let mut text = format!("{model} judged by {}\n\n", found.origin);
+    if found.only_trained {
+        text += &wrapped(
+            "note: there are no other rows than those it was trained on, and they are kind to every model; hold some out when \
+             training (--held-out), or give a file of others.",
+            "",
+        );
+        text += "\n";
+    }
+    let diagnosis = &found.diagnosis;
+    for check in &diagnosis.checks {
+        text += &check_text(check);
+    }
+    if diagnosis.modes.basins.len() > 1 {
+        text += &format!("{}\n", table_text(&basins(&diagnosis.modes)));
+    }
+    text + &format!("verdict: {}\n", verdict_text(diagnosis))
+}
+
+fn check_text(check: &Check) -> String {
+    let mark = check.verdict.name().to_uppercase();
+    let indent = "          ";
+    format!(
+        "  {mark:<8}{}\n{}{}{}\n",
+        check.name,
+        wrapped(&check.finding, indent),
+        wrapped(&format!("=> {}", check.meaning), indent),
+        wrapped(&format!("({})", check.limits), indent),
+    )
+}
+
+/// Text in lines of limited width.
+fn wrapped(text: &str, indent: &str) -> String {
+    let mut lines = String::new();
+    let mut line = String::new();
+    for word in text.split_whitespace() {
+        let length = indent.len() + line.chars().count() + 1 + word.chars().count();
+        if !line.is_empty() && length > WIDTH {
+            lines += &format!("{indent}{line}\n");
+            line.clear();
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line += word;
+    }
+    lines + &format!("{indent}{line}\n")
+}
+
 /// Checks with this verdict.
-pub fn count(diagnosis: &Diagnosis, verdict: Verdict) -> usize {
+fn count(diagnosis: &Diagnosis, verdict: Verdict) -> usize {
     let same = diagnosis
         .checks
         .iter()
@@ -62,5 +118,23 @@ pub fn basins(modes: &ModeAudit) -> Table {
                 ]
             })
             .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::wrapped;
+
+    #[test]
+    fn long_text_is_broken_between_words() {
+        let text = "word ".repeat(60);
+        let lines = wrapped(&text, "    ");
+        assert!(lines.lines().count() > 2);
+        assert!(
+            lines
+                .lines()
+                .all(|line| line.len() <= 100 && line.starts_with("    word"))
+        );
+        assert_eq!(wrapped("", "  "), "  \n");
     }
 }

@@ -1,7 +1,340 @@
-//! Annealing as it is watched: progress through levels, and the levels of an interpolant.
+//! A model's path run by sequential Monte Carlo, annealed importance sampling or replica exchange; with a target, a Boltzmann generator.
 
-use crate::watch::{Bar, Watch};
-use diffclf::sample::SmcLevel;
+use crate::bridge::{Bridge, BridgeChoice};
+use crate::error::{Error, Result};
+use crate::watch::{Bar, Done, Watch};
+use diffclf::energy::{Ending, Energy, LearnedEnergy, Prior, SystemEnergy};
+use diffclf::model::Content;
+use diffclf::process::TimeGrid;
+use diffclf::rng::{Purpose, Stream};
+use diffclf::sample::{
+    Boltzmann, DataTransport, DiffusionKernels, Diffusivity, Exchange, Exchanged,
+    InterpolantKernels, Ladder, Particles, Path, Smc, SmcLevel, Start, Transport,
+};
+use diffclf::system::System;
+
+/// How particles are run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AnnealMethod {
+    /// Sequential Monte Carlo.
+    Smc,
+    /// Annealed importance sampling: never resampled.
+    Ais,
+    /// Replica exchange over time.
+    Exchange,
+}
+
+/// What is asked for.
+#[derive(Debug, Clone)]
+pub struct Annealing {
+    /// How particles are run.
+    pub method: AnnealMethod,
+    /// System whose exact density takes the place of the last marginal.
+    pub target: Option<String>,
+    /// Seed of the target's own parameters.
+    pub system_seed: u64,
+    /// Whether particles are moved between levels by the reverse diffusion, not by MCMC alone.
+    pub diffusion: bool,
+    /// Whether importance sampling and annealed importance sampling are run too; needs a target.
+    pub contest: bool,
+    /// Whether weights are to be kept, which replica exchange does not have.
+    pub weights: bool,
+    /// How an interpolant is run.
+    pub bridge: BridgeChoice,
+    /// Sweeps of replica exchange after as many for warming up.
+    pub sweeps: usize,
+    /// Particles, or ladders of replica exchange.
+    pub particles: usize,
+    /// Levels of the path; those of the model's grid if absent.
+    pub levels: Option<usize>,
+    /// Kernel, steps, resampling and seed.
+    pub smc: Smc,
+}
+
+/// What was found, in the coordinates of the data.
+pub enum Annealed {
+    /// Particles from noise to the model's density or to the target: the method asked for first, then those of a contest.
+    Descent {
+        /// Method and particles.
+        runs: Vec<(&'static str, Particles)>,
+        /// The settings of the first.
+        smc: Smc,
+    },
+    /// Particles from one endpoint of an interpolant to the other.
+    Crossing {
+        /// The particles.
+        particles: Box<Particles>,
+        /// The endpoints' names, from where to where.
+        names: [String; 2],
+        /// Noise of the SDE.
+        g: Diffusivity,
+        /// The settings.
+        smc: Smc,
+    },
+    /// Draws of replica exchange.
+    Exchanged {
+        /// The draws and how they came.
+        found: Box<Exchanged>,
+        /// The settings.
+        settings: Exchange,
+        /// Ladders side by side.
+        ladders: usize,
+        /// Levels of each, the target among them.
+        levels: usize,
+        /// The model's levels.
+        grid: TimeGrid,
+    },
+}
+
+impl Annealing {
+    /// Runs it.
+    pub fn run(
+        &self,
+        content: &Content,
+        learned: &LearnedEnergy,
+        watch: &dyn Watch,
+    ) -> Result<Done<Annealed>> {
+        let spec = &content.spec;
+        let smc = match self.method {
+            AnnealMethod::Ais => Smc {
+                least_overlap: 0.0,
+                ..self.smc.clone().annealed_importance_sampling()
+            },
+            _ => self.smc.clone(),
+        };
+        if spec.process.is_interpolant() {
+            return self.cross(content, learned, smc, watch);
+        }
+        self.bridge.refuse_for_diffusion(content)?;
+        let grid = match self.levels {
+            Some(levels) => spec.grid.with_levels(levels)?,
+            None => spec.grid.clone(),
+        };
+        let target = self.target(spec.dim)?;
+        let mut times: Vec<f64> = grid.times().iter().rev().copied().collect();
+        if target.is_some() {
+            times.push(0.0);
+        }
+        let energy = content.in_data_coordinates(learned);
+        let descent = Descent {
+            content,
+            learned,
+            energy: &energy,
+            prior: energy.prior(grid.t_max(), &Prior::of(spec)),
+            target: target.as_ref(),
+            times: &times,
+        };
+        if self.method == AnnealMethod::Exchange {
+            return self.exchange(&descent, grid, watch);
+        }
+        self.descend(&descent, smc, watch)
+    }
+
+    fn descend(&self, way: &Descent<'_>, smc: Smc, watch: &dyn Watch) -> Result<Done<Annealed>> {
+        let start = way.prior.mixture()?;
+        let process = way.content.spec.process;
+        let kernels = DataTransport {
+            inner: &DiffusionKernels {
+                process,
+                energy: way.learned,
+            },
+            process,
+            map: &way.content.standardisation,
+        };
+        let transport = self.diffusion.then_some(&kernels as &dyn Transport);
+        let start = Start::Mixture(&start);
+        let (times, n) = (way.times, self.particles);
+        let mut levels = Levels::new("anneal", times, smc.adaptive.is_some(), watch);
+        let mut see = |level: &SmcLevel| levels.see(level);
+        let name = match self.method {
+            AnnealMethod::Ais => "ais",
+            _ => "smc",
+        };
+        let runs = match way.target {
+            None => {
+                let path = Path {
+                    energy: way.energy,
+                    times,
+                    start,
+                    transport,
+                };
+                vec![(name, smc.run(&path, n, &mut see)?)]
+            }
+            Some(target) => {
+                let generator = Boltzmann {
+                    path: way.energy,
+                    target,
+                    times,
+                    start,
+                    transport,
+                };
+                if self.contest {
+                    let contest = generator.contest(&smc, n, &mut see)?;
+                    let mut runs = vec![(name, contest.smc), ("ais", contest.ais)];
+                    runs.extend(contest.importance.map(|run| ("importance sampling", run)));
+                    runs
+                } else {
+                    vec![(name, generator.run(&smc, n, &mut see)?)]
+                }
+            }
+        };
+        Ok(levels.done(Annealed::Descent { runs, smc }))
+    }
+
+    /// From rows of one endpoint to the model's density at the other, by the kernels of the interpolant's SDE with learned velocity
+    /// and score; the model's energies give the weights. With the exact velocity, the paper's Boltzmann generator: exact samples, exact
+    /// kernels, and the exact law at the end.
+    fn cross(
+        &self,
+        content: &Content,
+        learned: &LearnedEnergy,
+        smc: Smc,
+        watch: &dyn Watch,
+    ) -> Result<Done<Annealed>> {
+        if self.method == AnnealMethod::Exchange
+            || self.target.is_some()
+            || self.diffusion
+            || smc.adaptive.is_some()
+        {
+            return Err(Error::Usage(
+                "an interpolant is annealed by smc or ais between the two data sets it was trained on; leave out --target, \
+                 --diffusion, --adaptive and --method exchange"
+                    .into(),
+            ));
+        }
+        let bridge = Bridge::open(&self.bridge, content, learned)?;
+        let count = self.levels.unwrap_or(content.spec.grid.levels());
+        if count < 2 {
+            return Err(Error::Usage(format!(
+                "--levels is {count}, expected at least 2"
+            )));
+        }
+        let known = bridge.times(&content.spec.grid);
+        let exact = bridge.exact().map(|path| path as &dyn Energy);
+        // To the model's last time; or, if an exact law waits there, to the endpoint itself: beyond its last time the model is then
+        // asked for what its network says there, and only at the endpoint does the target take its place.
+        let last = exact.map_or(known[known.len() - 1], |_| bridge.ends().1);
+        let times = angular_times(known[0], last, count);
+        let kernels = InterpolantKernels {
+            process: content.spec.process,
+            velocity: bridge.velocity(),
+            energy: exact.unwrap_or(learned),
+            // The paper's with exact fields; learned ones do not obey the continuity equation exactly, and noise makes up for it.
+            g: self.bridge.g_or(if exact.is_some() { 0.01 } else { 0.5 }),
+        };
+        if kernels.g.at(&content.spec.process, 0.5) == 0.0 {
+            return Err(Error::Usage(
+                "--g is 0, expected a positive number: without noise a way back has no density"
+                    .into(),
+            ));
+        }
+        let ending = exact.map(|target| Ending {
+            path: learned,
+            target,
+            time: times[count - 1],
+        });
+        let points = bridge.departures(times[0], Some(self.particles), smc.seed)?;
+        let path = Path {
+            energy: ending
+                .as_ref()
+                .map_or(learned as &dyn Energy, |ending| ending),
+            times: &times,
+            // Exact draws are weighted by the model's first level against their own density; of other rows none is known.
+            start: match exact {
+                Some(density) if !bridge.has_rows() => Start::Draws {
+                    points: &points,
+                    density,
+                    time: times[0],
+                },
+                _ => Start::Points(&points),
+            },
+            transport: Some(&kernels),
+        };
+        let mut levels = Levels::new("anneal", &times, false, watch);
+        let mut particles = smc.run(&path, self.particles, &mut |level| levels.see(level))?;
+        content.points_to_data(times[count - 1], &mut particles.points);
+        Ok(levels.done(Annealed::Crossing {
+            particles: Box::new(particles),
+            names: bridge.names(),
+            g: kernels.g,
+            smc,
+        }))
+    }
+
+    fn target(&self, dim: usize) -> Result<Option<SystemEnergy>> {
+        let Some(name) = &self.target else {
+            return Ok(None);
+        };
+        match SystemEnergy::new(System::by_name(name, dim, self.system_seed)?) {
+            Some(energy) => Ok(Some(energy)),
+            None => Err(Error::Usage(format!(
+                "the density of {name} is not known exactly, so it cannot be a target; choose another system"
+            ))),
+        }
+    }
+
+    fn exchange(
+        &self,
+        way: &Descent<'_>,
+        grid: TimeGrid,
+        watch: &dyn Watch,
+    ) -> Result<Done<Annealed>> {
+        if self.weights || self.contest || self.diffusion || self.smc.adaptive.is_some() {
+            return Err(Error::Usage(
+                "--weights, --contest, --diffusion and --adaptive belong to smc and ais; leave them out with exchange".into(),
+            ));
+        }
+        let ending = way.target.map(|target| Ending {
+            path: way.energy,
+            target,
+            time: 0.0,
+        });
+        let energy = ending
+            .as_ref()
+            .map_or(way.energy, |ending| ending as &dyn Energy);
+        let (ladders, dim) = (self.particles, energy.dim());
+        let settings = Exchange {
+            kernel: self.smc.kernel,
+            moves: self.smc.moves,
+            step: self.smc.step,
+            warm_up: self.sweeps,
+            sweeps: self.sweeps,
+            seed: self.smc.seed,
+        };
+        // All levels start from draws of the hot end; the warm-up brings them down.
+        let mut points = vec![0.0; way.times.len() * ladders * dim];
+        for (row, point) in points.chunks_exact_mut(dim).enumerate() {
+            let mut stream = Stream::new(settings.seed, Purpose::Sample, 0, row as u64);
+            let noise: Vec<f64> = (0..dim).map(|_| stream.normal()).collect();
+            way.prior.points(&noise, point);
+        }
+        let mut bar = watch.begin("exchange", 2 * self.sweeps as u64, 0);
+        let times = way.times;
+        let found = settings.run(Ladder { energy, times }, &points, &mut |done| {
+            bar.set(done as u64, &|| "sweeps".into());
+        })?;
+        let found = Annealed::Exchanged {
+            found: Box::new(found),
+            settings,
+            ladders,
+            levels: times.len(),
+            grid,
+        };
+        Ok(Done::new(found, bar))
+    }
+}
+
+/// The way of a diffusion from noise to data, or to a target.
+struct Descent<'a> {
+    content: &'a Content,
+    /// In the model's coordinates.
+    learned: &'a LearnedEnergy,
+    /// In those of the data.
+    energy: &'a dyn Energy,
+    prior: Prior,
+    target: Option<&'a SystemEnergy>,
+    times: &'a [f64],
+}
 
 /// Progress through levels, by their number or, where that is not known, by time.
 pub struct Levels {
@@ -45,8 +378,8 @@ impl Levels {
     }
 
     /// All are.
-    pub fn finish(self, message: &str) {
-        self.progress.finish(message);
+    pub fn done<T>(self, found: T) -> Done<T> {
+        Done::new(found, self.progress)
     }
 }
 

@@ -8,7 +8,7 @@ use diffclf::energy::{Energy, LearnedEnergy, LearnedVelocity, Velocity};
 use diffclf::model::Content;
 use diffclf::process::TimeGrid;
 use diffclf::rng::Purpose;
-use diffclf::sample::depart;
+use diffclf::sample::{Diffusivity, depart};
 use diffclf::system::System;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -36,15 +36,79 @@ pub enum VelocityOrigin {
     Exact,
 }
 
-/// How an interpolant is run.
-#[derive(Debug, Clone)]
+/// How an interpolant is run. Nothing of it belongs to a diffusion.
+#[derive(Debug, Clone, Default)]
 pub struct BridgeChoice {
-    /// Endpoint to go to.
-    pub towards: Endpoint,
+    /// Endpoint to go to; the start if absent.
+    pub towards: Option<Endpoint>,
     /// Rows of the other endpoint to start from; fresh ones if it is a built-in system.
     pub rows: Option<PathBuf>,
+    /// Where the velocity comes from; learned if absent.
+    pub velocity: Option<VelocityOrigin>,
+    /// Noise of the SDE.
+    pub g: Option<Diffusivity>,
+}
+
+impl BridgeChoice {
+    /// Endpoint to go to.
+    pub fn towards(&self) -> Endpoint {
+        self.towards.unwrap_or(Endpoint::Start)
+    }
+
     /// Where the velocity comes from.
-    pub velocity: VelocityOrigin,
+    pub fn velocity(&self) -> VelocityOrigin {
+        self.velocity.unwrap_or(VelocityOrigin::Learned)
+    }
+
+    /// The noise, or this constant.
+    pub fn g_or(&self, value: f64) -> Diffusivity {
+        self.g.unwrap_or(Diffusivity::Constant { value })
+    }
+
+    /// Refuses all of it for other models.
+    pub fn refuse_for_diffusion(&self, content: &Content) -> Result<()> {
+        self.refuse(
+            [true; 4],
+            &format!(
+                "interpolants, and the model's process is {}",
+                content.spec.process.name()
+            ),
+        )
+    }
+
+    /// Refuses the noise where nothing is noisy.
+    pub fn refuse_g(&self, method: &str) -> Result<()> {
+        self.refuse(
+            [false, false, false, true],
+            &format!("interpolant-sde, and the method is {method}"),
+        )
+    }
+
+    fn refuse(&self, which: [bool; 4], owner: &str) -> Result<()> {
+        let given = [
+            ("--towards", self.towards.is_some()),
+            ("--rows", self.rows.is_some()),
+            ("--velocity", self.velocity.is_some()),
+            ("--g", self.g.is_some()),
+        ];
+        for ((flag, given), refused) in given.into_iter().zip(which) {
+            if given && refused {
+                return Err(Error::Usage(format!(
+                    "{flag} belongs to {owner}; leave it out"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// What a record says of it.
+    pub fn record(&self) -> serde_json::Value {
+        serde_json::json!({
+            "towards": self.towards(),
+            "rows": self.rows,
+            "velocity": self.velocity(),
+        })
+    }
 }
 
 enum Field<'a> {
@@ -72,7 +136,7 @@ impl<'a> Bridge<'a> {
             let names = content.record.data.iter().map(|data| data.name.as_str());
             names.collect::<Vec<_>>().join(" and ")
         };
-        let field = match choice.velocity {
+        let field = match choice.velocity() {
             VelocityOrigin::Learned if !content.spec.velocity => {
                 return Err(Error::Usage(
                     "the model has no velocity, which moves the samples of an interpolant; train one with +velocity in its \
@@ -96,7 +160,7 @@ impl<'a> Bridge<'a> {
             content,
             energy,
             rows: choice.rows.as_ref(),
-            towards: choice.towards,
+            towards: choice.towards(),
             field,
         })
     }

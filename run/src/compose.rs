@@ -1,14 +1,19 @@
 //! Models and systems composed in the coordinates of their data, sampled by sequential Monte Carlo.
 
+use crate::anneal::Levels;
 use crate::error::{Error, Result};
+use crate::files::read_model;
+use crate::watch::{Done, Watch};
 use diffclf::energy::compose::{Composition, Expression, start_of};
 use diffclf::energy::exact::ExactPath;
 use diffclf::energy::{Energy, InDataCoordinates, LearnedEnergy, Prior};
 use diffclf::engine::{Isa, Pool};
+use diffclf::metric::Regions;
 use diffclf::model::Model;
 use diffclf::process::{Process, TimeGrid};
-use diffclf::sample::{Particles, Path, Smc, SmcLevel, Start};
+use diffclf::sample::{Particles, Path, Smc, Start};
 use diffclf::system::System;
+use serde::Serialize;
 use std::sync::Arc;
 
 /// What is composed.
@@ -35,17 +40,88 @@ pub struct Composed {
     pub grid: TimeGrid,
 }
 
+/// Shares of regions, beside the truth; those elsewhere come last.
+#[derive(Debug, Clone, Serialize)]
+pub struct RegionShares {
+    /// Names of the regions.
+    pub names: Vec<String>,
+    /// What they should be.
+    pub truth: Vec<f64>,
+    /// What they are among the particles.
+    pub found: Vec<f64>,
+}
+
+impl RegionShares {
+    /// Those of weighted particles.
+    pub fn of(regions: Regions, particles: &Particles) -> Result<Self> {
+        Ok(Self {
+            truth: regions.truth()?,
+            found: regions.shares(&particles.points, &particles.weights)?,
+            names: regions.names(),
+        })
+    }
+}
+
+/// `NAME=VALUE`; `flag` is what it was given to.
+pub fn binding<'a>(text: &'a str, flag: &str) -> Result<(&'a str, &'a str)> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() && !value.is_empty() => Ok((name, value)),
+        _ => Err(Error::Usage(format!(
+            "{flag} is '{text}', expected a name and what it stands for, as in {flag} A=..."
+        ))),
+    }
+}
+
+/// Reads the models of `NAME=FILE`.
+pub fn read_models(bindings: &[String]) -> Result<Vec<(&str, Model)>> {
+    bindings
+        .iter()
+        .map(|text| {
+            let (name, path) = binding(text, "--model")?;
+            Ok((name, read_model(path.as_ref())?))
+        })
+        .collect()
+}
+
 impl Compound<'_> {
-    /// Leads particles from the noisiest level down the path of compositions. `see` is told the times of all levels and the level that
-    /// is done.
+    /// Every name of the expression is bound, once, and every binding is used.
+    fn check_names(&self) -> Result<()> {
+        let models = self.models.iter().map(|(name, _)| *name);
+        let known: Vec<&str> = models
+            .chain(self.systems.iter().map(|(name, _)| *name))
+            .collect();
+        let names = self.expression.names();
+        for (k, name) in known.iter().enumerate() {
+            if known[..k].contains(name) {
+                return Err(Error::Usage(format!(
+                    "'{name}' is given twice; a name stands for one model or system"
+                )));
+            }
+            if !names.contains(name) {
+                return Err(Error::Usage(format!(
+                    "'{name}' is not in the expression '{}'; leave it out, or use it",
+                    self.expression
+                )));
+            }
+        }
+        match names.iter().find(|name| !known.contains(name)) {
+            Some(name) => Err(Error::Usage(format!(
+                "'{name}' is not known; give --model {name}=FILE or --system {name}=SYSTEM"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// Leads particles from the noisiest level down the path of compositions.
     pub fn sample(
         &self,
         smc: &Smc,
         particles: usize,
         pool: Arc<Pool>,
         isa: Isa,
-        see: &mut dyn FnMut(&[f64], &SmcLevel),
-    ) -> Result<Composed> {
+        watch: &dyn Watch,
+    ) -> Result<Done<Composed>> {
+        self.check_names()?;
         let (process, grid, dim) = common(self.models)?;
         let grid = match self.levels {
             Some(levels) => grid.with_levels(levels)?,
@@ -88,12 +164,13 @@ impl Compound<'_> {
             start: Start::Mixture(&start),
             transport: None,
         };
-        let particles = smc.run(&path, particles, &mut |level| see(&times, level))?;
-        Ok(Composed {
+        let mut levels = Levels::new("compose", &times, smc.adaptive.is_some(), watch);
+        let particles = smc.run(&path, particles, &mut |level| levels.see(level))?;
+        Ok(levels.done(Composed {
             particles,
             process,
             grid,
-        })
+        }))
     }
 }
 

@@ -3,19 +3,26 @@
 
 pub mod anneal;
 pub mod bridge;
+pub mod compare;
 pub mod compose;
 pub mod data;
+pub mod density;
+pub mod diagnose;
 pub mod error;
+pub mod evaluate;
 pub mod exact;
 pub mod files;
+pub mod free_energy;
+pub mod generate;
 pub mod judging;
 pub mod machine;
 pub mod named;
 pub mod run_folder;
+pub mod selftest;
 pub mod session;
 pub mod settings;
 pub mod train;
 pub mod watch;
 
 pub use error::{Error, Result};
-pub use watch::{Bar, Silent, Watch};
+pub use watch::{Bar, Done, Silent, Watch};

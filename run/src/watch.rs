@@ -28,6 +28,26 @@ pub trait Bar {
     fn finish(self: Box<Self>, message: &str);
 }
 
+/// Work that is done and not yet said to be: whoever asked for it keeps it first, then ends its bar.
+pub struct Done<T> {
+    /// What was found.
+    pub found: T,
+    bar: Box<dyn Bar>,
+}
+
+impl<T> Done<T> {
+    /// What was found, and its bar still open.
+    pub fn new(found: T, bar: Box<dyn Bar>) -> Self {
+        Self { found, bar }
+    }
+
+    /// Ends the bar; `message` stays.
+    pub fn finish(self, message: &str) -> T {
+        self.bar.finish(message);
+        self.found
+    }
+}
+
 /// Nobody.
 pub struct Silent;
 

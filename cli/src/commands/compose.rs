@@ -1,22 +1,17 @@
 //! `diffclf compose`: samples of products, mixtures and powers of models, by sequential Monte Carlo.
 
-use crate::annealing::{OutputArgs, SmcArgs, print_runs, record_of};
+use crate::annealing::{OutputArgs, SmcArgs};
 use crate::machine::MachineArgs;
 use crate::print::print;
 use crate::terminal::Terminal;
 use diffclf::energy::compose::Expression;
 use diffclf::metric::Regions;
-use diffclf::model::Model;
-use diffclf::sample::Particles;
-use diffclf_report::page::Table;
+use diffclf_report::annealing;
 use diffclf_report::text::table_text;
-use diffclf_run::anneal::Levels;
-use diffclf_run::compose::Compound;
-use diffclf_run::error::{Error, Result};
-use diffclf_run::files::read_model;
+use diffclf_run::compose::{Compound, RegionShares, binding, read_models};
+use diffclf_run::error::Result;
 use diffclf_run::named::word;
 use serde_json::json;
-use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -59,134 +54,51 @@ pub struct Args {
     machine: MachineArgs,
 }
 
-/// `NAME=VALUE`.
-fn binding<'a>(text: &'a str, flag: &str) -> Result<(&'a str, &'a str)> {
-    match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() && !value.is_empty() => Ok((name, value)),
-        _ => Err(Error::Usage(format!(
-            "{flag} is '{text}', expected a name and what it stands for, as in {flag} A=..."
-        ))),
-    }
-}
-
 /// Runs the command.
 pub fn run(args: Args) -> Result<()> {
     args.out.check()?;
     let smc = args.smc.smc()?;
     let expression = Expression::parse(&args.expression)?;
-    let models = read_models(&args)?;
-    let systems: Vec<(&str, &str)> = args
-        .system
-        .iter()
-        .map(|text| binding(text, "--system"))
-        .collect::<Result<_>>()?;
-    let known: Vec<&str> = models
-        .iter()
-        .map(|(name, _)| *name)
-        .chain(systems.iter().map(|(name, _)| *name))
-        .collect();
-    check_names(&expression, &known)?;
     let compound = Compound {
         expression: &expression,
-        models: &models,
-        systems: &systems,
+        models: &read_models(&args.model)?,
+        systems: &args
+            .system
+            .iter()
+            .map(|text| binding(text, "--system"))
+            .collect::<Result<Vec<_>>>()?,
         system_seed: args.system_seed,
         levels: args.smc.levels,
     };
-    let mut levels = None;
     let (pool, isa) = (args.machine.pool()?, args.machine.isa()?);
-    let composed = compound.sample(&smc, args.smc.particles, pool, isa, &mut |times, level| {
-        let adaptive = smc.adaptive.is_some();
-        levels
-            .get_or_insert_with(|| {
-                Levels::new("compose", times, adaptive, &Terminal::new(args.out.quiet))
-            })
-            .see(level);
-    })?;
-    let (particles, process) = (composed.particles, composed.process);
-    args.out.write(&particles, args.smc.seed)?;
-    if let Some(levels) = levels {
-        levels.finish(&format!(
-            "{} samples of {expression} in {}",
-            args.smc.particles,
-            args.out.output.display()
-        ));
-    }
-    print_runs(
-        format!("{expression} at time {}", composed.grid.t_min()),
-        &[("smc", &particles)],
-    )?;
+    let watch = Terminal::new(args.out.quiet);
+    let done = compound.sample(&smc, args.smc.particles, pool, isa, &watch)?;
+    args.out.write(&done.found.particles, args.smc.seed)?;
+    let composed = done.finish(&format!(
+        "{} samples of {expression} in {}",
+        args.smc.particles,
+        args.out.output.display()
+    ));
+    let particles = &composed.particles;
+    let runs = [("smc", particles)];
+    let caption = format!("{expression} at time {}", composed.grid.t_min());
+    print(&table_text(&annealing::runs(caption, &runs)))?;
+    print(&annealing::notes(&runs))?;
     let shares = match args.regions {
-        Some(regions) => Some(print_regions(regions, &particles)?),
+        Some(regions) => Some(RegionShares::of(regions, particles)?),
         None => None,
     };
+    if let Some(shares) = &shares {
+        print(&table_text(&annealing::regions(shares)))?;
+    }
     args.out.write_record(&json!({
         "command": "compose",
         "expression": args.expression,
         "models": args.model,
         "systems": args.system,
         "settings": smc,
-        "process": process,
+        "process": composed.process,
         "regions": shares,
-        "result": record_of(&particles),
+        "result": annealing::record(particles),
     }))
-}
-
-/// Shares of regions beside the truth; gives them for the record.
-fn print_regions(regions: Regions, particles: &Particles) -> Result<serde_json::Value> {
-    let truth = regions.truth()?;
-    let shares = regions.shares(&particles.points, &particles.weights)?;
-    let names = regions.names();
-    let row = |k: usize, name: &str| {
-        let exact = truth.get(k).copied().unwrap_or(0.0);
-        let error = shares[k] - exact;
-        vec![
-            name.to_string(),
-            format!("{exact:.4}"),
-            format!("{:.4}", shares[k]),
-            format!("{error:+.4}"),
-        ]
-    };
-    let mut rows: Vec<Vec<String>> = (0..names.len()).map(|k| row(k, &names[k])).collect();
-    rows.push(row(names.len(), "elsewhere"));
-    print(&table_text(&Table {
-        caption: "\nShares of regions".into(),
-        header: ["region", "truth", "found", "error"]
-            .map(String::from)
-            .to_vec(),
-        rows,
-    }))?;
-    Ok(json!({ "names": names, "truth": truth, "found": shares }))
-}
-
-fn read_models(args: &Args) -> Result<Vec<(&str, Model)>> {
-    args.model
-        .iter()
-        .map(|text| {
-            let (name, path) = binding(text, "--model")?;
-            Ok((name, read_model(&PathBuf::from(path))?))
-        })
-        .collect()
-}
-
-/// Every name of the expression is bound, once, and every binding is used.
-fn check_names(expression: &Expression, known: &[&str]) -> Result<()> {
-    for (k, name) in known.iter().enumerate() {
-        if known[..k].contains(name) {
-            return Err(Error::Usage(format!(
-                "'{name}' is given twice; a name stands for one model or system"
-            )));
-        }
-        if !expression.names().contains(name) {
-            return Err(Error::Usage(format!(
-                "'{name}' is not in the expression '{expression}'; leave it out, or use it"
-            )));
-        }
-    }
-    match expression.names().iter().find(|name| !known.contains(name)) {
-        Some(name) => Err(Error::Usage(format!(
-            "'{name}' is not known; give --model {name}=FILE or --system {name}=SYSTEM"
-        ))),
-        None => Ok(()),
-    }
 }

@@ -2,12 +2,10 @@
 
 use crate::opened::ModelArgs;
 use crate::terminal::Terminal;
-use diffclf::energy::Energy;
 use diffclf::format::npy::write_npy;
-use diffclf_run::Watch;
-use diffclf_run::data::refuse_non_finite;
-use diffclf_run::error::{Error, Result};
-use diffclf_run::files::{MappedNpy, refuse_overwrite, write_atomic};
+use diffclf_run::density::{Quantity, evaluate_points};
+use diffclf_run::error::Result;
+use diffclf_run::files::{refuse_overwrite, write_atomic};
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -20,9 +18,6 @@ log p_t(y) = -U(t, y) + F(t), in units of kT; the score is its gradient in y, th
 are in the coordinates of the data the model was trained on. A model of a diffusion is normalised as well as it was
 trained; that of an interpolant up to one constant for all times. Time 0 would be the data themselves; the default
 is the smallest time the model knows, a hair above.";
-
-/// Numbers evaluated at once.
-const BLOCK: usize = 1 << 19;
 
 /// What to compute.
 #[derive(Debug, Clone, Copy, PartialEq, clap::ValueEnum)]
@@ -63,59 +58,25 @@ pub struct Args {
 pub fn run(args: Args) -> Result<()> {
     refuse_overwrite(&args.output, args.force)?;
     let (model, energy) = args.model.open()?;
-    let spec = &model.content.spec;
-    let (low, high) = (spec.grid.t_min(), spec.grid.t_max());
-    let time = args.time.unwrap_or(low);
-    if !(low..=high).contains(&time) {
-        return Err(Error::Usage(format!(
-            "--time is {time}, but the model was trained for times from {low} (nearest to the data) to {high}; choose one of \
-             them"
-        )));
-    }
-    let mapped = MappedNpy::open(&args.points)?;
-    let view = mapped.view()?;
-    if view.dim() != spec.dim {
-        return Err(Error::Usage(format!(
-            "{}: the points have {} coordinates, but the model has {}; give points of the kind it was trained on",
-            args.points.display(),
-            view.dim(),
-            spec.dim
-        )));
-    }
-    let energy = model.content.in_data_coordinates(&energy);
-    let width = if args.what == What::Score {
-        spec.dim
-    } else {
-        1
+    let quantity = match args.what {
+        What::LogDensity => Quantity::LogDensity,
+        What::Energy => Quantity::Energy,
+        What::Score => Quantity::Score,
+        What::TimeScore => Quantity::TimeScore,
     };
-    let mut values = vec![0.0; view.rows() * width];
-    let rows = (BLOCK / spec.dim).max(1);
-    let mut progress = Terminal::new(args.quiet).begin("density", view.rows() as u64, 0);
-    for (block, out) in values.chunks_mut(rows * width).enumerate() {
-        let first = block * rows;
-        let mut points = vec![0.0; out.len() / width * spec.dim];
-        for (row, point) in points.chunks_exact_mut(spec.dim).enumerate() {
-            view.copy_row_f64(first + row, point);
-            refuse_non_finite(&args.points, first + row, point)?;
-        }
-        match args.what {
-            What::LogDensity => energy.log_density(&[time], &points, out),
-            What::Energy => energy.energy(&[time], &points, out),
-            What::Score => energy.score(&[time], &points, out),
-            What::TimeScore => energy.time_score(&[time], &points, out),
-        }
-        progress.set((first + out.len() / width) as u64, &|| "points".into());
-    }
-    let shape = if args.what == What::Score {
-        view.shape()
-    } else {
-        &view.shape()[..1]
-    };
-    write_atomic(&args.output, |writer| write_npy(shape, &values, writer))?;
-    progress.finish(&format!(
-        "{} points at time {time}, in {}",
-        view.rows(),
+    let watch = Terminal::new(args.quiet);
+    let model = (&model.content, &energy);
+    let done = evaluate_points(quantity, model, &args.points, args.time, &watch)?;
+    let found = &done.found;
+    write_atomic(&args.output, |writer| {
+        write_npy(&found.shape, &found.values, writer)
+    })?;
+    let message = format!(
+        "{} points at time {}, in {}",
+        found.rows,
+        found.time,
         args.output.display()
-    ));
+    );
+    done.finish(&message);
     Ok(())
 }

@@ -1,22 +1,16 @@
 //! `diffclf free-energy learn`: from samples of two states, through a learned path between them, to their free-energy difference.
 
-use super::levels::{endpoint_rows, trained_system};
-use super::output::{
-    Output, differences, facts, integrand_figure, overlap_figure, overlap_notices,
-};
+use super::output::Output;
 use crate::machine::MachineArgs;
 use crate::settings::SettingsArgs;
 use crate::terminal::Terminal;
-use diffclf::free_energy::{
-    EndCorrection, LearnedDifference, MbarSettings, PathEstimate, PathSamples, bar, end_correction,
-};
-use diffclf::model::{Content, Model};
-use diffclf::objective::ObjectiveName;
+use diffclf::model::Model;
+use diffclf_report::free_energy::learn;
 use diffclf_run::error::{Error, Result};
-use diffclf_run::files::{MappedNpy, read_model};
+use diffclf_run::files::read_model;
+use diffclf_run::free_energy::learn::{LearnedRequest, StateFiles};
 use diffclf_run::run_folder::RunFolder;
 use diffclf_run::train::{Job, train};
-use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -94,14 +88,6 @@ pub struct Args {
     machine: MachineArgs,
 }
 
-/// What is known of a state: its samples in the model's coordinates, and energies at them.
-struct End {
-    rows: Vec<f64>,
-    own: Option<Vec<f64>>,
-    /// The other state's energy.
-    other: Option<Vec<f64>>,
-}
-
 /// Runs the command.
 pub fn run(mut args: Args) -> Result<()> {
     args.output.check()?;
@@ -117,75 +103,26 @@ pub fn run(mut args: Args) -> Result<()> {
         ));
     }
     let model = obtain(&args)?;
-    let content = &model.content;
-    let spec = &content.spec;
-    if !spec.process.is_interpolant() {
-        return Err(Error::Usage(format!(
-            "the model has the {} process of one data set; expected an interpolant between two",
-            spec.process.name()
-        )));
-    }
-    let seed = args.settings.seed.unwrap_or(0);
-    let a = end(&args, content, 0, seed)?;
-    let b = end(&args, content, 1, seed)?;
-    let (pool, isa) = (args.machine.pool()?, args.machine.isa()?);
-    let energy = model.energy(pool.clone(), isa)?;
-    let times = spec.grid.with_levels(args.path_levels)?;
-    let samples = PathSamples::new(
-        &spec.process,
-        spec.dim,
-        times.times(),
-        (&a.rows, Some(&b.rows)),
-        args.path_samples,
-        seed,
-    )?;
-    let settings = MbarSettings {
-        pool: Some(pool),
-        isa,
-        ..MbarSettings::default()
+    let asked = LearnedRequest {
+        states: [
+            StateFiles {
+                rows: args.settings.data.clone(),
+                own: args.energy_a.clone(),
+                other: args.energy_b_at_a.clone(),
+            },
+            StateFiles {
+                rows: args.settings.end.clone(),
+                own: args.energy_b.clone(),
+                other: args.energy_a_at_b.clone(),
+            },
+        ],
+        levels: args.path_levels,
+        samples: args.path_samples,
+        end_samples: args.end_samples,
+        seed: args.settings.seed.unwrap_or(0),
     };
-    let path = PathEstimate::new(&energy, &samples, &settings)?;
-    let stages = &content.record.settings.stages;
-    // Scores and velocities do not see F; every other objective compares times.
-    let classified = stages
-        .iter()
-        .flat_map(|stage| &stage.objectives)
-        .any(|term| {
-            !matches!(
-                term.objective,
-                ObjectiveName::Dsm | ObjectiveName::TargetScore | ObjectiveName::Velocity
-            )
-        });
-    let corrections = match (&a.own, &b.own) {
-        (Some(own_a), Some(own_b)) => Some((
-            end_correction(&energy, spec.grid.t_min(), &a.rows, own_a)?,
-            end_correction(&energy, spec.grid.t_max(), &b.rows, own_b)?,
-        )),
-        _ => None,
-    };
-    report(
-        &args,
-        content,
-        &path,
-        corrections,
-        classified,
-        direct(&a, &b),
-    )
-}
-
-/// BAR between the states themselves, where all energies are known.
-fn direct(a: &End, b: &End) -> Option<diffclf::Result<diffclf::free_energy::Bar>> {
-    let works = |end: &End| -> Option<Vec<f64>> {
-        let (own, other) = (end.own.as_ref()?, end.other.as_ref()?);
-        Some(
-            other
-                .iter()
-                .zip(own)
-                .map(|(other, own)| other - own)
-                .collect(),
-        )
-    };
-    Some(bar(&works(a)?, &works(b)?))
+    let found = asked.run(&model, &args.machine.machine())?;
+    args.output.give(&learn(&found))
 }
 
 /// The model: given, or trained now.
@@ -210,165 +147,4 @@ fn obtain(args: &Args) -> Result<Model> {
         watch: Arc::new(Terminal::interruptible(args.quiet)?),
     })?;
     read_model(&RunFolder::take(&folder)?.model_path())
-}
-
-/// Samples and energies of an endpoint.
-fn end(args: &Args, content: &Content, endpoint: usize, seed: u64) -> Result<End> {
-    let s = &args.settings;
-    let file = [&s.data, &s.end][endpoint].as_deref();
-    let read = |path: &Option<PathBuf>, rows: usize| -> Result<Option<Vec<f64>>> {
-        let Some(path) = path else { return Ok(None) };
-        let values = MappedNpy::open(path)?.view()?.to_vec_f64();
-        if values.len() != rows {
-            return Err(Error::Usage(format!(
-                "{}: {} energies for {rows} samples, expected one for each",
-                path.display(),
-                values.len()
-            )));
-        }
-        Ok(Some(values))
-    };
-    let rows = endpoint_rows(content, endpoint, file, args.end_samples, seed)?;
-    let count = rows.len() / content.spec.dim;
-    if file.is_some() {
-        let (own, other) = [
-            (&args.energy_a, &args.energy_b_at_a),
-            (&args.energy_b, &args.energy_a_at_b),
-        ][endpoint];
-        return Ok(End {
-            own: read(own, count)?,
-            other: read(other, count)?,
-            rows,
-        });
-    }
-    let systems = [trained_system(content, 0), trained_system(content, 1)];
-    let mut data = rows.clone();
-    content.standardisation.to_data(&mut data);
-    let energies = |system: &Result<diffclf::system::System>| -> Option<Vec<f64>> {
-        let system = system.as_ref().ok()?;
-        data.chunks_exact(content.spec.dim)
-            .map(|x| system.log_density(x).map(|value| -value))
-            .collect()
-    };
-    Ok(End {
-        own: energies(&systems[endpoint]),
-        other: energies(&systems[1 - endpoint]),
-        rows,
-    })
-}
-
-fn report(
-    args: &Args,
-    content: &Content,
-    path: &PathEstimate,
-    corrections: Option<(EndCorrection, EndCorrection)>,
-    classified: bool,
-    direct: Option<diffclf::Result<diffclf::free_energy::Bar>>,
-) -> Result<()> {
-    let mut notices = overlap_notices(&path.overlap);
-    let ends = corrections.as_ref().map(|(a, b)| (a, b));
-    let found = LearnedDifference::new(path, ends, classified);
-    let mut rows = Vec::new();
-    let mut record = json!({
-        "method": "learn",
-        "path": path,
-        "result": found,
-        "model_error": found.model_error,
-        "integration": found.integration,
-        "mbar": found.mbar,
-        "learned_f": found.learned,
-        "stated": found.stated,
-        "interval_95": found.interval_95,
-        "objective_teaches_f": classified,
-        "steps": content.record.steps,
-    });
-    match direct {
-        Some(Ok(bar)) => {
-            rows.push(("BAR, A and B directly".to_string(), bar.delta));
-            record["bar"] = json!(bar);
-        }
-        Some(Err(error)) => notices.push(format!("BAR between A and B: {error}")),
-        None => notices.push(
-            "no BAR between A and B: it needs the energies of both states at both sample sets"
-                .into(),
-        ),
-    }
-    rows.push(("MBAR over the learned path".into(), found.mbar));
-    rows.push(("TI over the learned path".into(), found.integration));
-    rows.extend(
-        found
-            .learned
-            .map(|learned| ("learned F(t)".into(), learned)),
-    );
-    rows.push(("TI, error of the model included".into(), found.stated));
-    let mut lines = vec![
-        (
-            "95 % interval of the last row",
-            found.interval_95.map_or("unknown".into(), |[low, high]| {
-                format!("{low:.4} to {high:.4}")
-            }),
-        ),
-        (
-            "error of the model, from the routes (kT)",
-            format!("{:.4}", found.model_error),
-        ),
-        (
-            "independent rows of A and B",
-            format!(
-                "{:.0} and {:.0}",
-                found.independent_rows[0], found.independent_rows[1]
-            ),
-        ),
-    ];
-    let blind = found.routes.iter().find(|route| route.name == "blind");
-    if let Some(route) = blind.filter(|route| route.gap.mean.abs() > 3.0 * route.gap.error) {
-        notices.push(format!(
-            "the scores do not fit the samples: a factor common to all times would move the answer by {:.3} kT, and no comparison of \
-             times sees it; train longer, with score matching in the objective",
-            route.gap
-        ));
-    }
-    match &corrections {
-        Some((a, b)) => {
-            let (a, b) = (a.perturbation, b.perturbation);
-            lines.push(("log(Z_0/Z_A), correction at A", format!("{:.4}", a.exponential)));
-            lines.push(("log(Z_1/Z_B), correction at B", format!("{:.4}", b.exponential)));
-            lines.push(("effective samples at A and B", format!("{:.0} and {:.0}", a.effective_samples, b.effective_samples)));
-            record["corrections"] = json!({ "a": a, "b": b });
-            for (name, end) in [("A", a), ("B", b)] {
-                if end.effective_samples < 100.0 {
-                    notices.push(format!(
-                        "the learned energy at {name} is far from the state's own: {:.0} effective samples; train longer",
-                        end.effective_samples
-                    ));
-                }
-            }
-        }
-        None => notices.push(
-            "no energies of the states are known: this is the difference between the learned energies at the two ends, whose \
-             additive constants are arbitrary"
-                .into(),
-        ),
-    }
-    let known = trained_system(content, 0).is_ok() && trained_system(content, 1).is_ok();
-    if known && corrections.is_some() {
-        // Built-in systems are normalised.
-        lines.push(("exact answer", "0 (both densities are normalised)".into()));
-        record["exact"] = 0.0.into();
-    }
-    let tables = [
-        differences("delta = log(Z_B/Z_A)", &rows),
-        facts("Quality", &lines),
-    ];
-    let figures = [
-        integrand_figure(&path.times, &path.slopes),
-        overlap_figure(&path.overlap),
-    ];
-    args.output.give(
-        "Free energy through a learned path",
-        &tables,
-        &notices,
-        &figures,
-        record,
-    )
 }

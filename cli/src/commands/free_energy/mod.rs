@@ -10,6 +10,7 @@ mod output;
 mod ti;
 
 use diffclf_run::error::Result;
+use diffclf_run::free_energy::Resample;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -43,6 +44,15 @@ struct Trust {
     /// Seed of the bootstrap
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     seed: u64,
+}
+
+impl Trust {
+    fn resample(&self) -> Resample {
+        Resample {
+            replicas: self.bootstrap,
+            seed: self.seed,
+        }
+    }
 }
 
 #[derive(Debug, clap::Subcommand)]

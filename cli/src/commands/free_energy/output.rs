@@ -1,20 +1,10 @@
-//! How the free-energy commands answer: a table with both signs, a JSON record, a page with pictures.
+//! How the free-energy commands answer: on the terminal, in a JSON record, on a page.
 
 use crate::print::print;
-use diffclf::free_energy::{LOW_OVERLAP, Overlap, factor_for};
-use diffclf::metric::Estimate;
-use diffclf_report::axis::Axis;
-use diffclf_report::curve::{Curve, Series};
-use diffclf_report::heatmap::Heatmap;
-use diffclf_report::page::{Figure, Page, Table};
-use diffclf_report::text::table_text;
+use diffclf_report::free_energy::Sheet;
 use diffclf_run::error::Result;
 use diffclf_run::files::{refuse_overwrite, write_atomic};
-use serde_json::Value;
 use std::path::PathBuf;
-
-/// What every number here means.
-pub const SIGN: &str = "delta = log(Z_B/Z_A) in kT, Z being the integral of exp(-u); pymbar's Delta_f = f_B - f_A = -delta";
 
 /// Where results go besides the terminal.
 #[derive(Debug, Clone, clap::Args)]
@@ -39,205 +29,17 @@ impl Output {
         Ok(())
     }
 
-    /// Prints tables and notices, and writes the files. `record` gets the sign convention.
-    pub fn give(
-        &self,
-        title: &str,
-        tables: &[Table],
-        notices: &[String],
-        figures: &[Figure],
-        mut record: Value,
-    ) -> Result<()> {
-        let mut text = format!("{title}\n({SIGN})\n");
-        for table in tables {
-            text += &format!("\n{}", table_text(table));
-        }
-        for notice in notices {
-            text += &format!("\nnote: {notice}");
-        }
-        if !notices.is_empty() {
-            text += "\n";
-        }
-        print(&text)?;
+    /// Prints tables and notices, and writes the files.
+    pub fn give(&self, sheet: &Sheet) -> Result<()> {
+        print(&sheet.text())?;
         if let Some(path) = &self.json {
-            record["convention"] = SIGN.into();
-            record["program"] = format!("diffclf {}", env!("CARGO_PKG_VERSION")).into();
-            record["notes"] = notices.into();
+            let record = sheet.json();
             write_atomic(path, |writer| Ok(writeln!(writer, "{record:#}")?))?;
         }
         if let Some(path) = &self.page {
-            let mut page = Page::new(title);
-            page.paragraph(SIGN);
-            for table in tables {
-                page.table(table);
-            }
-            for notice in notices {
-                page.paragraph(&format!("Note: {notice}"));
-            }
-            page.figures(figures);
-            write_atomic(path, |writer| Ok(writer.write_all(page.html().as_bytes())?))?;
+            let html = sheet.html();
+            write_atomic(path, |writer| Ok(writer.write_all(html.as_bytes())?))?;
         }
         Ok(())
-    }
-}
-
-/// A table of differences: one name and one estimate of delta per row.
-pub fn differences(caption: &str, rows: &[(String, Estimate)]) -> Table {
-    let texts = |texts: &[&str]| texts.iter().map(|text| text.to_string()).collect();
-    Table {
-        caption: caption.into(),
-        header: texts(&["", "delta", "error", "Delta_f = -delta"]),
-        rows: rows
-            .iter()
-            .map(|(name, e)| {
-                vec![
-                    name.clone(),
-                    format!("{:.6}", e.mean),
-                    format!("{:.6}", e.error),
-                    format!("{:.6}", 0.0 - e.mean),
-                ]
-            })
-            .collect(),
-    }
-}
-
-/// A table of other quantities.
-pub fn facts(caption: &str, rows: &[(&str, String)]) -> Table {
-    Table {
-        caption: caption.into(),
-        header: vec![String::new(), "value".into()],
-        rows: rows
-            .iter()
-            .map(|(name, value)| vec![name.to_string(), value.clone()])
-            .collect(),
-    }
-}
-
-/// Warnings about links that are too weak to trust, the weakest by name.
-pub fn overlap_notices(overlap: &Overlap) -> Vec<String> {
-    const NAMED: usize = 3;
-    let weak = overlap.weak_links();
-    let mut notices: Vec<String> = weak
-        .iter()
-        .take(NAMED)
-        .map(|link| {
-            format!(
-                "states {} and {} share an overlap of {:.4}, below {LOW_OVERLAP}: add a state between them, or more samples",
-                link.from, link.to, link.overlap
-            )
-        })
-        .collect();
-    if weak.len() > NAMED {
-        notices.push(format!(
-            "{} more links have an overlap below {LOW_OVERLAP}",
-            weak.len() - NAMED
-        ));
-    }
-    notices
-}
-
-/// How many more samples an error of `wanted` needs.
-pub fn effort(error: f64, wanted: f64) -> String {
-    let factor = factor_for(error, wanted);
-    if factor <= 1.0 {
-        format!("reached (error {error:.4} kT)")
-    } else {
-        format!("{factor:.1} times as many samples")
-    }
-}
-
-/// The overlap matrix as a picture.
-pub fn overlap_figure(overlap: &Overlap) -> Figure {
-    let size = overlap.states.len();
-    // The first state on top, as a matrix is written.
-    let values: Vec<f64> = overlap
-        .matrix
-        .chunks_exact(size)
-        .rev()
-        .flatten()
-        .copied()
-        .collect();
-    let half = 0.5;
-    let map = Heatmap {
-        alt: "overlap matrix: the probability that a sample of one state could come from another",
-        x: Axis::linear(
-            "state (among those with samples)",
-            -half,
-            size as f64 - half,
-        ),
-        y: Axis::linear(
-            "state, the first on top (negative numbers)",
-            half - size as f64,
-            half,
-        ),
-        columns: size,
-        values: &values,
-        colour: Axis::linear("overlap", 0.0, 1.0),
-    };
-    Figure {
-        svg: map.svg(),
-        caption: format!(
-            "Overlap matrix; each row sums to 1 (within {:.0e}). Scalar overlap {:.4}.",
-            overlap.row_error.max(1e-16),
-            overlap.scalar
-        ),
-    }
-}
-
-/// The integrand of thermodynamic integration, with a band of two errors.
-pub fn integrand_figure(lambdas: &[f64], slopes: &[Estimate]) -> Figure {
-    let line = |name: &str, factor: f64| Series {
-        name: name.into(),
-        points: lambdas
-            .iter()
-            .zip(slopes)
-            .map(|(x, s)| (*x, s.mean + factor * s.error))
-            .collect(),
-    };
-    let curve = Curve {
-        alt: "mean slope of the energy along the path",
-        x_label: "lambda or t",
-        y_label: "<du/dlambda> (kT)",
-        x_logarithmic: false,
-        y_logarithmic: false,
-        series: &[
-            line("mean", 0.0),
-            line("mean + 2 errors", 2.0),
-            line("mean - 2 errors", -2.0),
-        ],
-    };
-    Figure {
-        svg: curve.svg(),
-        caption: "The integrand: delta is minus the area under the curve.".into(),
-    }
-}
-
-/// Estimates that should agree, against the share of the data they come from.
-pub fn convergence_figure(found: &diffclf::free_energy::Convergence) -> Figure {
-    let line = |name: &str, estimates: &[Estimate], factor: f64| Series {
-        name: name.into(),
-        points: found
-            .shares
-            .iter()
-            .zip(estimates)
-            .map(|(x, e)| (*x, e.mean + factor * e.error))
-            .collect(),
-    };
-    let curve = Curve {
-        alt: "estimates from growing shares of the data, from the front and from the back",
-        x_label: "share of the data",
-        y_label: "delta (kT)",
-        x_logarithmic: false,
-        y_logarithmic: false,
-        series: &[
-            line("from the front", &found.forward, 0.0),
-            line("from the back", &found.backward, 0.0),
-            line("front + error", &found.forward, 1.0),
-            line("front - error", &found.forward, -1.0),
-        ],
-    };
-    Figure {
-        svg: curve.svg(),
-        caption: "Forward and backward convergence: both must meet the same value well before the right end.".into(),
     }
 }

@@ -1,0 +1,300 @@
+//! A reproduction from beginning to end: which cells, those that are finished, the outcome; or the outcome of cells that are kept.
+
+use crate::catalogue::{self, CATALOGUE, Definition, Experiment};
+use crate::cell::{CellRecord, Cells, Made};
+use crate::outcome::Outcome;
+use crate::{Bench, Manner, Recipe, begins};
+use diffclf_report::page::Table;
+use diffclf_run::machine::Machine;
+use diffclf_run::watch::duration_text;
+use diffclf_run::{Error, Result, Watch};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// What is asked for.
+#[derive(Debug, Clone)]
+pub struct Reproduction {
+    /// Name of the experiment.
+    pub name: String,
+    /// How it is computed.
+    pub manner: Manner,
+    /// Only cells whose name begins like one of these; all if there are none.
+    pub cells: Vec<String>,
+    /// Folder of the results; [`Reproduction::default_folder`] if absent.
+    pub output: Option<PathBuf>,
+    /// Folder in which finished cells are kept too, each with the budget, command and machine that made it.
+    pub keep: Option<PathBuf>,
+}
+
+/// What was found, and where it is written.
+pub struct Reproduced {
+    /// Tables and verdict.
+    pub outcome: Outcome,
+    /// Folder of the results.
+    pub folder: PathBuf,
+}
+
+impl Reproduction {
+    /// Computes the cells that are not finished yet, and writes the outcome of all that are.
+    pub fn compute(&self, machine: &Machine, watch: Arc<dyn Watch>) -> Result<Reproduced> {
+        let definition = self.definition()?;
+        let experiment = definition.experiment(self.manner)?;
+        let chosen = self.chosen(&*experiment)?;
+        let bench = Bench {
+            folder: self.folder(),
+            pool: machine.pool()?,
+            isa: machine.isa()?,
+            kernel: machine.kernel.clone(),
+            watch: watch.clone(),
+        };
+        let settings = experiment.settings()?;
+        let cells = Cells::open(&bench.folder, &settings)?;
+        for (k, cell) in chosen.iter().enumerate() {
+            if cells.finished(cell)? {
+                continue;
+            }
+            if watch.stopped() {
+                return Err(Error::Interrupted(
+                    "finished cells are kept; the same command goes on".into(),
+                ));
+            }
+            watch.note(&format!(
+                "{}: cell {} of {}, {cell}",
+                self.name,
+                k + 1,
+                chosen.len()
+            ));
+            let begin = Instant::now();
+            let record = experiment.run(cell, &bench)?;
+            let made = Made {
+                cell: cell.clone(),
+                command: self.command(),
+                manner: self.manner,
+                settings: settings.clone(),
+                version: env!("CARGO_PKG_VERSION").into(),
+                threads: bench.pool.threads(),
+                kernels: bench.isa.to_string(),
+            };
+            let seconds = begin.elapsed().as_secs_f64();
+            cells.write(cell, record.finished(seconds, made))?;
+        }
+        let found = cells.read(&experiment.cells())?;
+        if let Some(folder) = &self.keep {
+            for (cell, record) in &found {
+                record.keep(folder, &format!("{cell}{}", self.suffix()))?;
+            }
+        }
+        self.write(&definition, &*experiment, &found)
+    }
+
+    /// Writes the outcome of the cells that are kept in a folder, without computing any. Those of other budgets are left out; those of
+    /// other settings are refused.
+    pub fn redraw(&self, kept: &Path) -> Result<Reproduced> {
+        let definition = self.definition()?;
+        let experiment = definition.experiment(self.manner)?;
+        let chosen = self.chosen(&*experiment)?;
+        let settings = experiment.settings()?;
+        let mut found = BTreeMap::new();
+        for (path, record) in CellRecord::kept(kept)? {
+            let Some(made) = &record.made else { continue };
+            if made.manner != self.manner || !chosen.contains(&made.cell) {
+                continue;
+            }
+            if made.settings != settings {
+                return Err(Error::Usage(format!(
+                    "{} was computed with other settings than those of {} today; compute the cell again: {}",
+                    path.display(),
+                    self.name,
+                    made.command
+                )));
+            }
+            found.insert(made.cell.clone(), record);
+        }
+        if found.is_empty() {
+            return Err(Error::Usage(format!(
+                "{} holds no finished cell of {} at this budget; compute some, and keep them with --keep {}",
+                kept.display(),
+                self.command(),
+                kept.display()
+            )));
+        }
+        let folder = self.folder();
+        std::fs::create_dir_all(&folder).map_err(|source| Error::Write {
+            path: folder.clone(),
+            source,
+        })?;
+        self.write(&definition, &*experiment, &found)
+    }
+
+    fn definition(&self) -> Result<Definition> {
+        let definition = catalogue::find(&self.name)?.definition()?;
+        let share = self.manner.share;
+        if share > 0.0 && share <= 1.0 {
+            Ok(definition)
+        } else {
+            Err(Error::Usage(format!(
+                "--share {share}: expected a number above 0, at most 1"
+            )))
+        }
+    }
+
+    fn chosen(&self, experiment: &dyn Experiment) -> Result<Vec<String>> {
+        let all = experiment.cells();
+        let wanted =
+            |cell: &&String| self.cells.is_empty() || self.cells.iter().any(|p| begins(cell, p));
+        let chosen: Vec<String> = all.iter().filter(wanted).cloned().collect();
+        if chosen.is_empty() {
+            return Err(Error::Usage(format!(
+                "no cell of {} begins with {}; expected one of {}",
+                self.name,
+                self.cells.join(" or "),
+                all.join(", ")
+            )));
+        }
+        Ok(chosen)
+    }
+
+    fn write(
+        &self,
+        definition: &Definition,
+        experiment: &dyn Experiment,
+        found: &BTreeMap<String, CellRecord>,
+    ) -> Result<Reproduced> {
+        let expected = catalogue::find(&self.name)?.expected()?;
+        let outcome = Outcome::new(definition, expected, found, self.manner);
+        let pictures = experiment.pictures(found)?;
+        let folder = self.folder();
+        outcome.write(&folder, definition, &self.command(), &pictures)?;
+        Ok(Reproduced { outcome, folder })
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.output.clone().unwrap_or_else(|| self.default_folder())
+    }
+
+    /// Folder of the results if none is named: the budget is part of its name.
+    pub fn default_folder(&self) -> PathBuf {
+        PathBuf::from("reproduced").join(format!("{}{}", self.name, self.suffix()))
+    }
+
+    /// What a budget adds to a name.
+    fn suffix(&self) -> String {
+        let quick = if self.manner.quick { "-quick" } else { "" };
+        let paper = match self.manner.recipe {
+            Recipe::Ours => "",
+            Recipe::Paper => "-paper",
+        };
+        let share = match self.manner.share {
+            1.0 => String::new(),
+            share => format!("-{share}"),
+        };
+        format!("{quick}{paper}{share}")
+    }
+
+    /// The command that gives these results.
+    pub fn command(&self) -> String {
+        let mut text = format!("diffclf reproduce {}", self.name);
+        if self.manner.quick {
+            text += " --quick";
+        }
+        if self.manner.recipe == Recipe::Paper {
+            text += " --recipe paper";
+        }
+        if self.manner.share != 1.0 {
+            text += &format!(" --share {}", self.manner.share);
+        }
+        if !self.cells.is_empty() {
+            text += &format!(" --cells {}", self.cells.join(","));
+        }
+        text
+    }
+}
+
+/// All experiments with their cost.
+pub fn list() -> Result<Table> {
+    let minutes = |minutes: f64| duration_text(Duration::from_secs_f64(60.0 * minutes));
+    let rows = CATALOGUE.iter().map(|entry| {
+        let Definition {
+            title, paper, cost, ..
+        } = entry.definition()?;
+        Ok(vec![
+            entry.name.to_string(),
+            minutes(cost.quick),
+            minutes(cost.full),
+            cost.how.to_string(),
+            paper,
+            title,
+        ])
+    });
+    Ok(Table {
+        caption: "Experiments, with their time on two cores".into(),
+        header: [
+            "name",
+            "--quick",
+            "full",
+            "full time is",
+            "in the paper",
+            "what",
+        ]
+        .map(String::from)
+        .to_vec(),
+        rows: rows.collect::<Result<_>>()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diffclf_run::Silent;
+
+    fn asked(folder: &Path, name: &str, share: f64) -> Reproduction {
+        Reproduction {
+            name: name.into(),
+            manner: Manner {
+                quick: true,
+                recipe: Recipe::Ours,
+                share,
+            },
+            cells: vec!["score".into(), "posterior".into()],
+            output: Some(folder.join("out")),
+            keep: Some(folder.join("kept")),
+        }
+    }
+
+    /// The page of kept cells is that of the computed ones, but for what rounding leaves of the lines.
+    #[test]
+    fn kept_cells_are_drawn_again_without_computing() {
+        let place = tempfile::tempdir().unwrap();
+        let asked = asked(place.path(), "blindness", 1.0);
+        let kept = place.path().join("kept");
+        asked
+            .compute(&Machine::default(), Arc::new(Silent))
+            .unwrap();
+        let text = |file: &str| std::fs::read_to_string(place.path().join(file)).unwrap();
+        let (table, cell) = (text("out/table.md"), text("kept/score-quick.json"));
+        assert!(cell.contains("diffclf reproduce blindness --quick") && cell.contains("threads"));
+        std::fs::remove_dir_all(place.path().join("out")).unwrap();
+        let again = asked.redraw(&kept).unwrap();
+        assert_eq!(text("out/table.md"), table);
+        assert!(again.outcome.text().contains("relative_rise"));
+        assert!(!place.path().join("out/cells").exists());
+        // Other budgets and other experiments have no cells there; other settings are refused.
+        let full = Reproduction {
+            manner: Manner {
+                quick: false,
+                ..asked.manner
+            },
+            ..asked.clone()
+        };
+        let refused = |asked: &Reproduction| asked.redraw(&kept).err().unwrap().to_string();
+        assert!(refused(&full).contains("--keep"), "{}", refused(&full));
+        let path = kept.join("score-quick.json");
+        let altered = cell.replace("\"reference\": ", "\"reference\": 1");
+        assert_ne!(altered, cell);
+        std::fs::write(&path, altered).unwrap();
+        let message = refused(&asked);
+        assert!(message.contains("other settings") && message.contains("score-quick"));
+    }
+}

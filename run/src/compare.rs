@@ -1,0 +1,120 @@
+//! How far apart two samples are, beside how far apart two samples of the second's law are.
+
+use crate::data::read_rows;
+use crate::error::{Error, Result};
+use diffclf::metric::{Comparison, ComparisonSettings, Sample};
+use diffclf::rng::Purpose;
+use diffclf::system::{GaussianMixture, System};
+use std::path::PathBuf;
+
+/// What samples are compared with.
+#[derive(Debug, Clone)]
+pub enum Reference {
+    /// Rows of a file; the second half is kept for the floor.
+    File(PathBuf),
+    /// Exact samples of a built-in system.
+    System {
+        /// Its name.
+        name: String,
+        /// Seed of its own parameters.
+        seed: u64,
+    },
+}
+
+/// What is asked for.
+#[derive(Debug, Clone)]
+pub struct Comparing {
+    /// The samples: a .npy file.
+    pub sample: PathBuf,
+    /// Their weights: a .npy file with one number each.
+    pub weights: Option<PathBuf>,
+    /// What they are compared with.
+    pub reference: Reference,
+    /// Directions and seed.
+    pub settings: ComparisonSettings,
+}
+
+/// Distances, and what they are between.
+#[derive(Debug, Clone)]
+pub struct Compared {
+    /// The distances.
+    pub distances: Comparison,
+    /// Name of the reference.
+    pub reference: String,
+    /// Rows of the sample, of the reference, and of the part that gives the floor.
+    pub rows: [usize; 3],
+}
+
+/// Two samples of the reference's law, and its modes if they are known.
+struct Pair {
+    first: Vec<f64>,
+    second: Vec<f64>,
+    modes: Option<GaussianMixture>,
+    name: String,
+}
+
+impl Comparing {
+    /// Computes the distances.
+    pub fn run(&self) -> Result<Compared> {
+        let (points, dim) = read_rows(&self.sample)?;
+        let weights = match &self.weights {
+            Some(path) => Some(read_rows(path)?.0),
+            None => None,
+        };
+        let sample = Sample::new(&points, dim, weights.as_deref())?;
+        let pair = self.pair(dim, sample.rows())?;
+        let (reference, other) = (
+            Sample::new(&pair.first, dim, None)?,
+            Sample::new(&pair.second, dim, None)?,
+        );
+        let modes = pair.modes.as_ref();
+        Ok(Compared {
+            distances: Comparison::run(&sample, &reference, &other, modes, self.settings)?,
+            rows: [sample.rows(), reference.rows(), other.rows()],
+            reference: pair.name,
+        })
+    }
+
+    fn pair(&self, dim: usize, rows: usize) -> Result<Pair> {
+        let path = match &self.reference {
+            Reference::System { name, seed } => {
+                let system = System::by_name(name, dim, *seed)?;
+                let draw = |half: u32| -> Vec<f64> {
+                    let purpose = Purpose::Reference(half);
+                    let values = system.sample_for(purpose, rows, self.settings.seed);
+                    values.iter().map(|x| f64::from(*x)).collect()
+                };
+                return Ok(Pair {
+                    first: draw(0),
+                    second: draw(1),
+                    modes: system.mixture().cloned(),
+                    name: system.name().to_string(),
+                });
+            }
+            Reference::File(path) => path,
+        };
+        let (values, columns) = read_rows(path)?;
+        if columns != dim {
+            return Err(Error::Usage(format!(
+                "{} has {columns} columns and {} has {dim}; compare samples of the same kind",
+                path.display(),
+                self.sample.display()
+            )));
+        }
+        if values.len() < 4 * dim {
+            return Err(Error::Usage(format!(
+                "{} has {} rows, expected at least 4: half of them are needed for the floor",
+                path.display(),
+                values.len() / dim
+            )));
+        }
+        // Halves, not even and odd rows: neighbours may be correlated.
+        let half = values.len() / dim / 2 * dim;
+        Ok(Pair {
+            first: values[..half].to_vec(),
+            second: values[half..].to_vec(),
+            modes: None,
+            name: path.display().to_string(),
+        })
+    }
+}

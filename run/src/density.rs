@@ -1,0 +1,98 @@
+//! Log-density, energy, score or time score of points, in the user's coordinates.
+
+use crate::data::refuse_non_finite;
+use crate::error::{Error, Result};
+use crate::files::MappedNpy;
+use crate::watch::{Done, Watch};
+use diffclf::energy::{Energy, LearnedEnergy};
+use diffclf::model::Content;
+use std::path::Path;
+
+/// Numbers evaluated at once.
+const BLOCK: usize = 1 << 19;
+
+/// What to compute.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Quantity {
+    /// log p.
+    LogDensity,
+    /// U.
+    Energy,
+    /// The gradient of log p.
+    Score,
+    /// The derivative of log p in time.
+    TimeScore,
+}
+
+/// Values at points.
+#[derive(Debug, Clone)]
+pub struct Evaluated {
+    /// One number, or one row for the score, per point.
+    pub values: Vec<f64>,
+    /// Shape of the values as an array.
+    pub shape: Vec<usize>,
+    /// Points.
+    pub rows: usize,
+    /// The time.
+    pub time: f64,
+}
+
+/// Evaluates a model at the points of a .npy file, at a time or at its smallest one. The file may be larger than memory.
+pub fn evaluate_points(
+    quantity: Quantity,
+    (content, energy): (&Content, &LearnedEnergy),
+    points: &Path,
+    time: Option<f64>,
+    watch: &dyn Watch,
+) -> Result<Done<Evaluated>> {
+    let spec = &content.spec;
+    let (low, high) = (spec.grid.t_min(), spec.grid.t_max());
+    let time = time.unwrap_or(low);
+    if !(low..=high).contains(&time) {
+        return Err(Error::Usage(format!(
+            "--time is {time}, but the model was trained for times from {low} (nearest to the data) to {high}; choose one of \
+             them"
+        )));
+    }
+    let path = points;
+    let mapped = MappedNpy::open(path)?;
+    let view = mapped.view()?;
+    if view.dim() != spec.dim {
+        return Err(Error::Usage(format!(
+            "{}: the points have {} coordinates, but the model has {}; give points of the kind it was trained on",
+            path.display(),
+            view.dim(),
+            spec.dim
+        )));
+    }
+    let energy = content.in_data_coordinates(energy);
+    let (width, shape) = match quantity {
+        Quantity::Score => (spec.dim, view.shape()),
+        _ => (1, &view.shape()[..1]),
+    };
+    let mut values = vec![0.0; view.rows() * width];
+    let rows = (BLOCK / spec.dim).max(1);
+    let mut bar = watch.begin("density", view.rows() as u64, 0);
+    for (block, out) in values.chunks_mut(rows * width).enumerate() {
+        let first = block * rows;
+        let mut points = vec![0.0; out.len() / width * spec.dim];
+        for (row, point) in points.chunks_exact_mut(spec.dim).enumerate() {
+            view.copy_row_f64(first + row, point);
+            refuse_non_finite(path, first + row, point)?;
+        }
+        match quantity {
+            Quantity::LogDensity => energy.log_density(&[time], &points, out),
+            Quantity::Energy => energy.energy(&[time], &points, out),
+            Quantity::Score => energy.score(&[time], &points, out),
+            Quantity::TimeScore => energy.time_score(&[time], &points, out),
+        }
+        bar.set((first + out.len() / width) as u64, &|| "points".into());
+    }
+    let found = Evaluated {
+        values,
+        shape: shape.to_vec(),
+        rows: view.rows(),
+        time,
+    };
+    Ok(Done::new(found, bar))
+}

@@ -1,0 +1,239 @@
+//! From samples of two states, through a learned path between them, to their free-energy difference.
+
+use crate::error::{Error, Result};
+use crate::files::MappedNpy;
+use crate::machine::Machine;
+use diffclf::free_energy::{
+    Bar, EndCorrection, LearnedDifference, MbarSettings, PathEstimate, PathSamples, bar,
+    end_correction,
+};
+use diffclf::model::{Content, Model};
+use diffclf::objective::ObjectiveName;
+use diffclf::rng::Purpose;
+use diffclf::system::System;
+use std::path::{Path, PathBuf};
+
+/// What is asked for.
+#[derive(Debug, Clone, Default)]
+pub struct LearnedRequest {
+    /// What is known of the states A and B.
+    pub states: [StateFiles; 2],
+    /// Times along the path.
+    pub levels: usize,
+    /// Samples at each time.
+    pub samples: usize,
+    /// Samples of each built-in system at the ends.
+    pub end_samples: usize,
+    /// Seed.
+    pub seed: u64,
+}
+
+/// Files about a state; a built-in system that the model was trained on needs none.
+#[derive(Debug, Clone, Default)]
+pub struct StateFiles {
+    /// Its samples.
+    pub rows: Option<PathBuf>,
+    /// Its energy at them.
+    pub own: Option<PathBuf>,
+    /// The other state's energy at them.
+    pub other: Option<PathBuf>,
+}
+
+/// What was found.
+#[derive(Debug)]
+pub struct LearnedFound {
+    /// Estimates along the path.
+    pub path: PathEstimate,
+    /// From the states to the ends of the path, where their energies are known.
+    pub corrections: Option<(EndCorrection, EndCorrection)>,
+    /// Whether an objective of the training sees F.
+    pub classified: bool,
+    /// BAR between the states themselves, where all energies are known.
+    pub direct: Option<diffclf::Result<Bar>>,
+    /// Whether both states are built-in systems, whose densities are normalised.
+    pub normalised: bool,
+    /// Steps of the training.
+    pub steps: u64,
+    /// The answer.
+    pub difference: LearnedDifference,
+}
+
+/// What is known of a state: its samples in the model's coordinates, and energies at them.
+struct End {
+    rows: Vec<f64>,
+    own: Option<Vec<f64>>,
+    /// The other state's energy.
+    other: Option<Vec<f64>>,
+}
+
+impl LearnedRequest {
+    /// The difference through the path of a model.
+    pub fn run(&self, model: &Model, machine: &Machine) -> Result<LearnedFound> {
+        let content = &model.content;
+        let spec = &content.spec;
+        if !spec.process.is_interpolant() {
+            return Err(Error::Usage(format!(
+                "the model has the {} process of one data set; expected an interpolant between two",
+                spec.process.name()
+            )));
+        }
+        let (a, b) = (self.end(content, 0)?, self.end(content, 1)?);
+        let (pool, isa) = (machine.pool()?, machine.isa()?);
+        let energy = model.energy(pool.clone(), isa)?;
+        let times = spec.grid.with_levels(self.levels)?;
+        let samples = PathSamples::new(
+            &spec.process,
+            spec.dim,
+            times.times(),
+            (&a.rows, Some(&b.rows)),
+            self.samples,
+            self.seed,
+        )?;
+        let settings = MbarSettings {
+            pool: Some(pool),
+            isa,
+            ..MbarSettings::default()
+        };
+        let path = PathEstimate::new(&energy, &samples, &settings)?;
+        let corrections = match (&a.own, &b.own) {
+            (Some(own_a), Some(own_b)) => Some((
+                end_correction(&energy, spec.grid.t_min(), &a.rows, own_a)?,
+                end_correction(&energy, spec.grid.t_max(), &b.rows, own_b)?,
+            )),
+            _ => None,
+        };
+        let classified = classified(content);
+        let ends = corrections.as_ref().map(|(a, b)| (a, b));
+        let known = |k: usize| trained_system(content, k).is_ok();
+        Ok(LearnedFound {
+            difference: LearnedDifference::new(&path, ends, classified),
+            path,
+            corrections,
+            classified,
+            direct: direct(&a, &b),
+            normalised: known(0) && known(1),
+            steps: content.record.steps,
+        })
+    }
+
+    /// Samples and energies of an endpoint.
+    fn end(&self, content: &Content, endpoint: usize) -> Result<End> {
+        let files = &self.states[endpoint];
+        let file = files.rows.as_deref();
+        let rows = endpoint_rows(content, endpoint, file, self.end_samples, self.seed)?;
+        let count = rows.len() / content.spec.dim;
+        if file.is_some() {
+            return Ok(End {
+                own: energies_of(&files.own, count)?,
+                other: energies_of(&files.other, count)?,
+                rows,
+            });
+        }
+        let systems = [trained_system(content, 0), trained_system(content, 1)];
+        let mut data = rows.clone();
+        content.standardisation.to_data(&mut data);
+        let energies = |system: &Result<System>| -> Option<Vec<f64>> {
+            let system = system.as_ref().ok()?;
+            data.chunks_exact(content.spec.dim)
+                .map(|x| system.log_density(x).map(|value| -value))
+                .collect()
+        };
+        Ok(End {
+            own: energies(&systems[endpoint]),
+            other: energies(&systems[1 - endpoint]),
+            rows,
+        })
+    }
+}
+
+/// Energies of a file, one for each sample.
+fn energies_of(path: &Option<PathBuf>, rows: usize) -> Result<Option<Vec<f64>>> {
+    let Some(path) = path else { return Ok(None) };
+    let values = MappedNpy::open(path)?.view()?.to_vec_f64();
+    if values.len() != rows {
+        return Err(Error::Usage(format!(
+            "{}: {} energies for {rows} samples, expected one for each",
+            path.display(),
+            values.len()
+        )));
+    }
+    Ok(Some(values))
+}
+
+/// Scores and velocities do not see F; every other objective compares times.
+fn classified(content: &Content) -> bool {
+    let stages = &content.record.settings.stages;
+    stages
+        .iter()
+        .flat_map(|stage| &stage.objectives)
+        .any(|term| {
+            !matches!(
+                term.objective,
+                ObjectiveName::Dsm | ObjectiveName::TargetScore | ObjectiveName::Velocity
+            )
+        })
+}
+
+/// BAR between the states themselves, where all energies are known.
+fn direct(a: &End, b: &End) -> Option<diffclf::Result<Bar>> {
+    let works = |end: &End| -> Option<Vec<f64>> {
+        let (own, other) = (end.own.as_ref()?, end.other.as_ref()?);
+        Some(
+            other
+                .iter()
+                .zip(own)
+                .map(|(other, own)| other - own)
+                .collect(),
+        )
+    };
+    Some(bar(&works(a)?, &works(b)?))
+}
+
+/// Rows of an endpoint in the model's coordinates.
+fn endpoint_rows(
+    content: &Content,
+    endpoint: usize,
+    file: Option<&Path>,
+    draws: usize,
+    seed: u64,
+) -> Result<Vec<f64>> {
+    let spec = &content.spec;
+    let mut rows = match file {
+        Some(path) => {
+            let mapped = MappedNpy::open(path)?;
+            let view = mapped.view()?;
+            if view.dim() != spec.dim {
+                return Err(Error::Usage(format!(
+                    "{}: the samples have {} coordinates, but the model has {}",
+                    path.display(),
+                    view.dim(),
+                    spec.dim
+                )));
+            }
+            view.to_vec_f64()
+        }
+        None => {
+            let system = trained_system(content, endpoint)?;
+            system
+                .sample_for(Purpose::State(endpoint as u32), draws, seed)
+                .iter()
+                .map(|x| f64::from(*x))
+                .collect()
+        }
+    };
+    // Both endpoints are data: their coordinates change as at time 0, where one of them stands alone.
+    content.points_to_model(0.0, &mut rows);
+    Ok(rows)
+}
+
+/// The system an endpoint was trained on.
+fn trained_system(content: &Content, endpoint: usize) -> Result<System> {
+    let record = content.record.data.get(endpoint);
+    match record.and_then(|record| record.system_seed.map(|seed| (&record.name, seed))) {
+        Some((name, seed)) => Ok(System::by_name(name, content.spec.dim, seed)?),
+        None => Err(Error::Usage(format!(
+            "the model was trained on a file: give samples of {} as .npy",
+            ["the data", "the second endpoint (--end)"][endpoint.min(1)]
+        ))),
+    }
+}
