@@ -65,6 +65,7 @@
 //! # }
 //! ```
 
+pub mod base;
 pub mod energy;
 pub mod engine;
 pub mod error;
