@@ -163,7 +163,10 @@ impl<T: Real> Marginal<T> {
         if end.is_some_and(|end| end.dim() != dim) || pairs > MOST_PAIRS.max(start.components()) {
             return Err(Error::Value {
                 name: "end of the base",
-                found: format!("{pairs} pairs of components, dimension {:?}", end.map(|e| e.dim())),
+                found: format!(
+                    "{pairs} pairs of components, dimension {:?}",
+                    end.map(|e| e.dim())
+                ),
                 expected: format!(
                     "dimension {dim} and at most {MOST_PAIRS} pairs; fit both ends with fewer components"
                 ),
@@ -203,7 +206,8 @@ impl<T: Real> Marginal<T> {
             marginal.constants.push(constant);
             let end_mean = end.map_or(zeros.as_slice(), |end| end.component_mean(l));
             let (axes, ..) = axes_of(pair);
-            let means = [start.component_mean(k), end_mean].map(|mean| projected(axes, mean, common > 0));
+            let means =
+                [start.component_mean(k), end_mean].map(|mean| projected(axes, mean, common > 0));
             // A mixture that is not the host of the axes is isotropic, or diagonal in the same basis.
             let variance = |mixture: Option<&MixtureBase>, k: usize, i: usize| {
                 mixture.map_or(0.0, |mixture| {
@@ -275,7 +279,11 @@ impl<T: Real> Marginal<T> {
     ) {
         let dim = self.dim();
         let count = points.len() / dim;
-        let each = if levels.len() == 1 { 1 } else { levels.len() / count.max(1) };
+        let each = if levels.len() == 1 {
+            1
+        } else {
+            levels.len() / count.max(1)
+        };
         assert!(
             points.len() == count * dim && (levels.len() == 1 || levels.len() == count * each),
             "{} numbers and {} levels for points of dimension {dim}",
@@ -349,7 +357,8 @@ impl<T: Real> Marginal<T> {
         let k = self.start.sample_component(stream);
         out.fill(0.0);
         add(alpha, self.start.component_mean(k), out);
-        self.start.add_deviation(k, (start, noise), stream, out, room);
+        self.start
+            .add_deviation(k, (start, noise), stream, out, room);
         if let Some(other) = &self.end {
             let l = other.sample_component(stream);
             shift.fill(0.0);

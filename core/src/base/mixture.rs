@@ -125,11 +125,7 @@ impl MixtureBase {
                 let rests = if *rank < dim { count } else { 0 };
                 let numbers = count.checked_mul(*rank);
                 check_len("variances", variances.len(), numbers)?;
-                check_len(
-                    "axes",
-                    axes.len(),
-                    numbers.and_then(|n| n.checked_mul(dim)),
-                )?;
+                check_len("axes", axes.len(), numbers.and_then(|n| n.checked_mul(dim)))?;
                 check_len("variances of the rest", rest.len(), Some(rests))?;
                 for axes in axes.chunks_exact(rank * dim) {
                     check_orthonormal(axes, dim)?;
@@ -190,9 +186,11 @@ impl MixtureBase {
     /// the coordinates.
     pub(super) fn component(&self, k: usize) -> (Option<&[f64]>, &[f64], f64) {
         match &self.spread {
-            Spread::Diagonal { variances, basis } => {
-                (basis.as_deref(), &variances[k * self.dim..][..self.dim], 0.0)
-            }
+            Spread::Diagonal { variances, basis } => (
+                basis.as_deref(),
+                &variances[k * self.dim..][..self.dim],
+                0.0,
+            ),
             Spread::Axes {
                 rank,
                 axes,
@@ -242,7 +240,13 @@ impl MixtureBase {
                     .collect();
                 let mut sum = 0.0;
                 match axes {
-                    None => sum += away.iter().zip(variances).map(|(a, v)| term(*a, *v)).sum::<f64>(),
+                    None => {
+                        sum += away
+                            .iter()
+                            .zip(variances)
+                            .map(|(a, v)| term(*a, *v))
+                            .sum::<f64>()
+                    }
                     Some(axes) => {
                         for (axis, v) in axes.chunks_exact(self.dim).zip(variances) {
                             let along = dot(axis, &away);

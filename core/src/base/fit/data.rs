@@ -262,7 +262,11 @@ impl Column {
     /// The smallest standard deviation to allow: for values on a grid that of a uniform step; a small share of the scale otherwise.
     fn finest(&self, scale: f64) -> f64 {
         let own = if self.scale > 0.0 { self.scale } else { scale };
-        let share = if self.atom { FINEST_BESIDE_AN_ATOM } else { FINEST };
+        let share = if self.atom {
+            FINEST_BESIDE_AN_ATOM
+        } else {
+            FINEST
+        };
         (self.gap / 12.0_f64.sqrt()).max(share * own)
     }
 }

@@ -22,7 +22,7 @@ const MOST_SHARES: usize = 16;
 /// Numbers that the sums of all shares may hold together (128 MB).
 const BUDGET: usize = 1 << 24;
 /// A smaller share of a row does not count towards a component.
-const LEAST_SHARE: f64 = 1e-10;
+const LEAST_SHARE: f64 = 1e-6;
 
 /// A mixture while it is fitted.
 #[derive(Clone)]
@@ -95,7 +95,10 @@ impl Model {
     fn terms(&self, isa: Isa, x: &[Lane<f64>], room: &mut [Lane<f64>], terms: &mut [Lane<f64>]) {
         let (dim, size) = (self.dim, self.per_component());
         for (k, term) in terms.iter_mut().enumerate() {
-            let (mean, whitening) = (&self.means[k * dim..][..dim], &self.whitening[k * size..][..size]);
+            let (mean, whitening) = (
+                &self.means[k * dim..][..dim],
+                &self.whitening[k * size..][..size],
+            );
             if self.shape == Shape::Diagonal {
                 let work = WhitenColumns {
                     inverse: whitening,
@@ -153,15 +156,8 @@ impl Em<'_> {
         self.rows.len() / self.dim
     }
 
-    /// Iterates from clusters until the mean log-likelihood of a row rises by less than `tolerance`, at most `steps` times.
-    /// `None` where the numbers break down.
-    pub fn run(
-        &self,
-        shape: Shape,
-        clusters: &[usize],
-        count: usize,
-        (tolerance, steps): (f64, usize),
-    ) -> Option<Model> {
+    /// A model from clusters: one M-step.
+    pub fn start(&self, shape: Shape, clusters: &[usize], count: usize) -> Option<Model> {
         let dim = self.dim;
         let mut model = Model {
             shape,
@@ -184,6 +180,12 @@ impl Em<'_> {
         }
         let sums = self.sums(&model, Some(clusters));
         self.maximise(&mut model, &sums)?;
+        Some(model)
+    }
+
+    /// Iterates until the mean log-likelihood of a row rises by less than `tolerance`, at most `steps` times; gives that mean and
+    /// the model. `None` where the numbers break down.
+    pub fn run(&self, mut model: Model, (tolerance, steps): (f64, usize)) -> Option<(f64, Model)> {
         let mut last = f64::NEG_INFINITY;
         for _ in 0..steps {
             let sums = self.sums(&model, None);
@@ -191,13 +193,14 @@ impl Em<'_> {
             if !mean.is_finite() {
                 return None;
             }
-            if mean - last < tolerance {
+            let rise = mean - last;
+            last = mean;
+            if rise < tolerance {
                 break;
             }
-            last = mean;
             self.maximise(&mut model, &sums)?;
         }
-        Some(model)
+        Some((last, model))
     }
 
     /// The E-step and the sums that the M-step needs; with `clusters`, rows belong to theirs wholly.
@@ -221,7 +224,9 @@ impl Em<'_> {
         let mut parts = results
             .into_iter()
             .filter_map(|part| part.into_inner().unwrap_or_else(PoisonError::into_inner));
-        let mut total = parts.next().unwrap_or_else(|| self.share_sums(model, 0..0, clusters));
+        let mut total = parts
+            .next()
+            .unwrap_or_else(|| self.share_sums(model, 0..0, clusters));
         for part in parts {
             total.log_likelihood += part.log_likelihood;
             add(1.0, &part.counts, &mut total.counts);
@@ -302,7 +307,10 @@ impl Em<'_> {
                 continue;
             }
             let second = &mut seconds[k * size..][..size];
-            let step: Vec<f64> = sums.firsts[k * dim..][..dim].iter().map(|f| f / count).collect();
+            let step: Vec<f64> = sums.firsts[k * dim..][..dim]
+                .iter()
+                .map(|f| f / count)
+                .collect();
             for i in 0..dim {
                 if diagonal {
                     second[i] = (second[i] - count * step[i] * step[i]).max(0.0);
@@ -351,7 +359,9 @@ impl Em<'_> {
                 let mut order: Vec<usize> = (0..dim).collect();
                 order.sort_by(|a, b| matrix[b * dim + b].total_cmp(&matrix[a * dim + a]));
                 for i in &order[..rank] {
-                    model.axes.extend((0..dim).map(|j| f64::from(u8::from(j == *i))));
+                    model
+                        .axes
+                        .extend((0..dim).map(|j| f64::from(u8::from(j == *i))));
                 }
             }
         }
@@ -369,7 +379,11 @@ impl Em<'_> {
             }
             for (axis, v) in axes.chunks_exact(dim).zip(&variances) {
                 for i in 0..dim {
-                    add((v - rest).max(0.0) * axis[i], axis, &mut matrix[i * dim..][..dim]);
+                    add(
+                        (v - rest).max(0.0) * axis[i],
+                        axis,
+                        &mut matrix[i * dim..][..dim],
+                    );
                 }
             }
         }
@@ -452,7 +466,14 @@ impl Group {
         }
     }
 
-    fn push(&mut self, row: &[f64], mean: &[f64], share: f64, first: &mut [f64], second: &mut [f64]) {
+    fn push(
+        &mut self,
+        row: &[f64],
+        mean: &[f64],
+        share: f64,
+        first: &mut [f64],
+        second: &mut [f64],
+    ) {
         let root = share.sqrt();
         for (j, first) in first.iter_mut().enumerate() {
             let a = row[j] - mean[j];
@@ -473,7 +494,14 @@ impl Group {
             line[self.filled..].fill(0.0);
         }
         let shape = (self.dim, GROUP);
-        add_gram(self.isa, shape, &self.values, &self.values, &mut self.packed, second);
+        add_gram(
+            self.isa,
+            shape,
+            &self.values,
+            &self.values,
+            &mut self.packed,
+            second,
+        );
         self.filled = 0;
     }
 }

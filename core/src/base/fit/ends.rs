@@ -75,7 +75,11 @@ fn common_axes(ends: [&dyn Rows; 2], settings: &FitSettings) -> Result<Vec<f64>>
                 .map(|(z, scale)| scale * z.clamp(-4.0, 4.0))
                 .collect();
             for i in 0..dim {
-                add(row[i] / data.len() as f64, &row, &mut matrix[i * dim..][..dim]);
+                add(
+                    row[i] / data.len() as f64,
+                    &row,
+                    &mut matrix[i * dim..][..dim],
+                );
             }
         }
     }

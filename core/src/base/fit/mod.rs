@@ -219,10 +219,10 @@ fn shapes(data: &Data, settings: &FitSettings) -> Result<Vec<Shape>> {
         return Ok(vec![Shape::Diagonal]);
     }
     let mut shapes = vec![Shape::Full, Shape::Diagonal];
-    // Few axes pay where a full matrix has more numbers than the rows can determine.
-    if one_scale && dim >= 8 && data.len() < 20 * dim * dim {
-        shapes.extend([dim / 8, dim / 4, dim / 2].map(Shape::LowRank));
-        shapes.retain(|shape| *shape != Shape::LowRank(0));
+    // A full matrix that borrows from the common one has been better than few axes wherever both were measured, unless the rows
+    // do not even span the space.
+    if one_scale && dim >= 8 && data.len() < 2 * dim {
+        shapes.extend([dim / 8, dim / 4].map(Shape::LowRank));
     }
     Ok(shapes)
 }
@@ -269,7 +269,8 @@ fn mixture_of(
         },
         shape => {
             let rank = match shape {
-                Shape::LowRank(rank) if one_scale => rank,
+                // Few axes are quicker than all only if they are very few.
+                Shape::LowRank(rank) if one_scale && 6 * rank <= dim => rank,
                 _ => dim,
             };
             let (mut axes, mut variances, mut rest) = (vec![], vec![], vec![]);

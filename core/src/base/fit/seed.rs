@@ -111,6 +111,9 @@ mod tests {
         let labels = clusters(&rows, 2, 5, &mut Stream::new(1, Purpose::Test, 0, 0));
         let core: std::collections::HashSet<usize> = labels[..600].iter().copied().collect();
         assert!(core.len() >= 2, "{core:?}");
-        assert_eq!(clusters(&rows, 2, 1, &mut Stream::new(1, Purpose::Test, 0, 0)), vec![0; 605]);
+        assert_eq!(
+            clusters(&rows, 2, 1, &mut Stream::new(1, Purpose::Test, 0, 0)),
+            vec![0; 605]
+        );
     }
 }

@@ -15,9 +15,16 @@ const PATIENCE: usize = 2;
 const BLOCKS: usize = 64;
 /// Rows times squared dimension up to which the choice looks at all rows.
 const EFFORT: usize = 40_000_000;
-/// When an iteration of the choice, and of the last fit, is done: rise of the mean log-likelihood, steps.
-const CHOICE: (f64, usize) = (3e-4, 60);
-const LAST: (f64, usize) = (2e-5, 300);
+/// Rows times squared dimension up to which every part is held out in turn; beyond, the first two of five.
+const CROSS_EFFORT: usize = 2_000_000;
+/// When an iteration of the choice, and of the last fit, is done: rise of the mean log-likelihood as a share of its sampling error,
+/// which is about sqrt(d / 2 n), and most steps.
+const CHOICE: (f64, usize) = (0.02, 60);
+const LAST: (f64, usize) = (0.004, 200);
+/// More components are taken for a gain above this share of its standard error: a miss costs more than a needless component.
+const LEAST_GAIN: f64 = 0.3;
+/// Rows that are enough for all but the last steps of an iteration; a hundred per component, if that is more.
+const COARSE: usize = 4000;
 /// Starts of the last fit, and of the fits of the choice where they are quick.
 const STARTS: u64 = 3;
 /// How far a broad component over everything reaches beyond the data.
@@ -29,6 +36,8 @@ pub(super) struct Search<'a> {
     settings: &'a FitSettings,
     pool: &'a Pool,
     isa: Isa,
+    /// Parts that are held out in turn.
+    parts: u8,
     /// Train on every so many-th block of the rows, where there is more than the choice needs.
     thin: usize,
     pub tried: Vec<Candidate>,
@@ -65,7 +74,12 @@ struct Best {
 impl<'a> Search<'a> {
     pub fn new(data: &'a Data, settings: &'a FitSettings, pool: &'a Pool, isa: Isa) -> Search<'a> {
         let effort = data.len() * data.dim * data.dim;
+        let parts = match data.folds {
+            5 if effort > CROSS_EFFORT => 2,
+            folds => folds,
+        };
         Search {
+            parts,
             data,
             settings,
             pool,
@@ -77,7 +91,7 @@ impl<'a> Search<'a> {
 
     /// Rows that are held out once.
     pub fn held_out_rows(&self) -> usize {
-        let held = |fold: &&u8| **fold < self.data.folds;
+        let held = |fold: &&u8| **fold < self.parts;
         self.data.fold.iter().filter(held).count()
     }
 
@@ -88,7 +102,10 @@ impl<'a> Search<'a> {
             let Some(found) = self.grow(*shape, best.as_ref()) else {
                 continue;
             };
-            if best.as_ref().is_none_or(|b| found.candidate.held_out > b.candidate.held_out) {
+            if best
+                .as_ref()
+                .is_none_or(|b| found.candidate.held_out > b.candidate.held_out)
+            {
                 best = Some(found);
             }
         }
@@ -100,7 +117,7 @@ impl<'a> Search<'a> {
             });
         };
         // More or less common shape, as long as it helps.
-        for factor in [10.0, 0.1] {
+        for factor in [3.0, 1.0 / 3.0] {
             loop {
                 let tie = best.candidate.tie * factor;
                 let (shape, components) = (best.candidate.shape, best.candidate.components);
@@ -108,7 +125,7 @@ impl<'a> Search<'a> {
                     .contains(&tie)
                     .then(|| self.try_one(shape, components, tie));
                 match trial.flatten() {
-                    Some(other) if self.better(&other, &best) => best = other,
+                    Some(other) if self.better(&other, &best, 1.0) => best = other,
                     _ => break,
                 }
             }
@@ -117,9 +134,10 @@ impl<'a> Search<'a> {
         Ok(best.candidate)
     }
 
-    fn better(&self, new: &Best, old: &Best) -> bool {
+    /// Whether the gain is more than `errors` of its standard errors.
+    fn better(&self, new: &Best, old: &Best, errors: f64) -> bool {
         let (gain, error) = new.scores.gain(Some(&old.scores));
-        gain > error
+        gain > errors * error
     }
 
     /// More and more components of one structure. Structures that fall far behind the best so far are left early.
@@ -136,7 +154,7 @@ impl<'a> Search<'a> {
                 break;
             };
             match &best {
-                Some(old) if !self.better(&found, old) => {
+                Some(old) if !self.better(&found, old, LEAST_GAIN) => {
                     idle += 1;
                     if idle >= PATIENCE {
                         break;
@@ -148,7 +166,7 @@ impl<'a> Search<'a> {
                 }
             }
             if let (Some(best), Some(rival)) = (&best, rival)
-                && count >= 4.max(rival.candidate.components / 2)
+                && count >= 4
             {
                 let (gain, error) = best.scores.gain(Some(&rival.scores));
                 if gain < -8.0 * error {
@@ -176,7 +194,12 @@ impl<'a> Search<'a> {
 
     /// The model fitted without each part in turn, judged on that part.
     fn held_out(&self, shape: Shape, components: usize, tie: f64) -> Option<Scores> {
-        self.each_part(&|model, isa, rows| model.log_densities(isa, rows), shape, components, tie)
+        self.each_part(
+            &|model, isa, rows| model.log_densities(isa, rows),
+            shape,
+            components,
+            tie,
+        )
     }
 
     fn each_part(
@@ -187,13 +210,13 @@ impl<'a> Search<'a> {
         tie: f64,
     ) -> Option<Scores> {
         let data = self.data;
-        let folds = usize::from(data.folds);
+        let folds = usize::from(self.parts);
         let results: Vec<Mutex<Option<Vec<f64>>>> = (0..folds).map(|_| Mutex::new(None)).collect();
         let job = |pool: Option<&Pool>, fold: usize| {
             let own = fold as u8;
             let thin = |i: usize| self.thin == 1 || (i / data.block.max(1)) % self.thin == 0;
             let mut rows = data.share(|i| data.fold[i] != own && thin(i));
-            if folds == 1 && rows.is_empty() {
+            if rows.is_empty() {
                 rows = data.rows.clone();
             }
             let test = data.share(|i| data.fold[i] == own);
@@ -209,11 +232,16 @@ impl<'a> Search<'a> {
         }
         let mut parts = Vec::with_capacity(folds);
         for result in results {
-            let part = result.into_inner().unwrap_or_else(PoisonError::into_inner)?;
+            let part = result
+                .into_inner()
+                .unwrap_or_else(PoisonError::into_inner)?;
             parts.push(part.into_iter());
         }
         // Back into the order of the rows.
-        let all = data.fold.iter().filter_map(|fold| parts.get_mut(usize::from(*fold))?.next());
+        let all = data
+            .fold
+            .iter()
+            .filter_map(|fold| parts.get_mut(usize::from(*fold))?.next());
         Some(Scores(all.collect()))
     }
 
@@ -236,45 +264,57 @@ impl<'a> Search<'a> {
             pool,
             isa: self.isa,
         };
-        let quick = n * components * dim <= 200_000;
+        // Most steps are made on a share of the rows, the last ones on all.
+        let every = (n / COARSE.max(100 * components)).clamp(1, 8);
+        let few: Vec<f64> = match every {
+            1 => vec![],
+            _ => rows
+                .chunks_exact(dim)
+                .step_by(every)
+                .flatten()
+                .copied()
+                .collect(),
+        };
+        let coarse = Em {
+            rows: if every == 1 { rows } else { &few },
+            ..em
+        };
+        let tolerance = |n: usize| effort.0 * (dim as f64 / (2.0 * n as f64)).sqrt();
         let starts = match components {
             1 => 1,
-            _ if quick || effort == LAST => STARTS,
+            _ if n * components * dim <= 200_000 || effort == LAST => STARTS,
             _ => 1,
         };
         let mut best: Option<(f64, Model)> = None;
         for attempt in 0..starts {
             let mut stream = Stream::new(self.settings.seed, PURPOSE, 3 + attempt, start);
-            let labels = clusters(rows, dim, components, &mut stream);
-            let Some(model) = em.run(shape, &labels, components, effort) else {
+            let labels = clusters(coarse.rows, dim, components, &mut stream);
+            let how = (tolerance(coarse.rows.len() / dim), effort.1);
+            let found = coarse.start(shape, &labels, components);
+            let Some(found) = found.and_then(|model| coarse.run(model, how)) else {
                 continue;
             };
-            if starts == 1 {
-                return Some(model);
-            }
-            let score: f64 = model.log_densities(self.isa, rows).iter().sum();
-            if best.as_ref().is_none_or(|(most, _)| score > *most) {
-                best = Some((score, model));
+            if best.as_ref().is_none_or(|(most, _)| found.0 > *most) {
+                best = Some(found);
             }
         }
-        best.map(|(_, model)| model)
+        let (_, model) = best?;
+        if every == 1 {
+            return Some(model);
+        }
+        let found = em.run(model, (tolerance(n), effort.1 / 4));
+        found.map(|(_, model)| model)
     }
 
     /// Whether a broad component over everything helps on held-out rows (outliers), and with what weight.
     fn background(&mut self, best: &mut Best) {
-        let Candidate {
-            shape,
-            components,
-            tie,
-            ..
-        } = best.candidate;
+        let Candidate { shape, tie, .. } = best.candidate;
         let broad = |model: &Model, isa: Isa, rows: &[f64]| {
             let wide = model.inflated(BROAD * BROAD);
             wide.map_or(vec![f64::NEG_INFINITY; rows.len() / model.dim], |m| {
                 m.log_densities(isa, rows)
             })
         };
-        let _ = components;
         let Some(Scores(broad)) = self.each_part(&broad, shape, 1, tie) else {
             return;
         };
@@ -294,11 +334,9 @@ impl<'a> Search<'a> {
             };
             self.tried.push(candidate.clone());
             let (gain, spread) = scores.gain(Some(&best.scores));
-            if gain > spread {
-                // The weight is compared with the mixture without it, which stays the reference.
-                if candidate.held_out > best.candidate.held_out {
-                    best.candidate = candidate;
-                }
+            // Each weight is compared with the mixture without a broad component.
+            if gain > spread && held_out > best.candidate.held_out {
+                best.candidate = candidate;
             }
         }
     }

@@ -26,7 +26,9 @@ impl<T: Real> Loop for Project<'_, T> {
                 }
                 let size = rank * points.len();
                 let blocks = out.chunks_exact_mut(rank + m.common);
-                let matrices = matrices[0].chunks_exact(size).zip(matrices[1].chunks_exact(size));
+                let matrices = matrices[0]
+                    .chunks_exact(size)
+                    .zip(matrices[1].chunks_exact(size));
                 for ((axes, transposed), out) in matrices.zip(blocks) {
                     let (along, left) = out.split_at_mut(*rank);
                     multiply::<T, FMA, false>(axes, points, along);
@@ -74,10 +76,11 @@ impl<T: Real> Loop for Pass<'_, T> {
     fn run<const FMA: bool>(mut self) {
         let m = self.marginal;
         for c in 0..m.components() {
-            if m.end.is_some() {
-                self.component::<FMA, true>(c);
-            } else {
-                self.component::<FMA, false>(c);
+            match (m.end.is_some(), self.need[1] || self.need[2]) {
+                (false, false) => self.component::<FMA, false, false>(c),
+                (false, true) => self.component::<FMA, false, true>(c),
+                (true, false) => self.component::<FMA, true, false>(c),
+                (true, true) => self.component::<FMA, true, true>(c),
             }
         }
         // Smaller shares add nothing at the precision of T; they are zero for good, whatever the neighbours are.
@@ -117,11 +120,20 @@ impl<T: Real> Pass<'_, T> {
     /// log weight + log N of one component, its pulls a/v, and, if needed, its time derivative and the trace of its second derivatives
     /// plus its squared score.
     #[inline(always)]
-    fn component<const FMA: bool, const ENDS: bool>(&mut self, c: usize) {
+    fn component<const FMA: bool, const ENDS: bool, const RATES: bool>(&mut self, c: usize) {
         let m = self.marginal;
-        let [alpha, beta, start, end, noise, alpha_rate, beta_rate, start_rate, end_rate, noise_rate] =
-            self.level;
-        let [_, time, laplacian] = self.need;
+        let [
+            alpha,
+            beta,
+            start,
+            end,
+            noise,
+            alpha_rate,
+            beta_rate,
+            start_rate,
+            end_rate,
+            noise_rate,
+        ] = self.level;
         let width = m.varied + m.common;
         let coordinates = &m.coordinates[c * width..][..width];
         let projected = &self.scratch.projected[m.offsets[c]..][..width];
@@ -130,11 +142,19 @@ impl<T: Real> Pass<'_, T> {
         // The coordinate of y - mean, and how fast the mean moves.
         let away = |p: T, [x, y, ..]: &[T; 4], lane: usize| {
             let a = (-alpha[lane]).mul_add::<FMA>(*x, p);
-            if ENDS { (-beta[lane]).mul_add::<FMA>(*y, a) } else { a }
+            if ENDS {
+                (-beta[lane]).mul_add::<FMA>(*y, a)
+            } else {
+                a
+            }
         };
         let motion = |[x, y, ..]: &[T; 4], lane: usize| {
             let a = alpha_rate[lane] * *x;
-            if ENDS { beta_rate[lane].mul_add::<FMA>(*y, a) } else { a }
+            if ENDS {
+                beta_rate[lane].mul_add::<FMA>(*y, a)
+            } else {
+                a
+            }
         };
         let variance = |[_, _, s, e]: &[T; 4], [start, end, noise]: [T; 3]| {
             let v = start.mul_add::<FMA>(*s, noise);
@@ -152,17 +172,18 @@ impl<T: Real> Pass<'_, T> {
                     for lane in 0..LANES {
                         let a = away(p[lane], x, lane);
                         let v = variance(x, [start[lane], end[lane], noise[lane]]);
-                        let w = a / v;
+                        let inverse = T::ONE / v;
+                        let w = a * inverse;
                         pull[lane] = w;
                         square[lane] = a.mul_add::<FMA>(w, square[lane]);
                         four[lane] = four[lane] * v;
-                        if time || laplacian {
-                            let curvature = w * w - T::ONE / v;
+                        if RATES {
+                            let curvature = w.mul_add::<FMA>(w, -inverse);
                             trace[lane] += curvature;
                             let rates = [start_rate[lane], end_rate[lane], noise_rate[lane]];
                             let moved = w * motion(x, lane);
-                            rate[lane] += (half * variance(x, rates))
-                                .mul_add::<FMA>(curvature, moved);
+                            rate[lane] +=
+                                (half * variance(x, rates)).mul_add::<FMA>(curvature, moved);
                         }
                     }
                 }
@@ -180,9 +201,8 @@ impl<T: Real> Pass<'_, T> {
             let others = T::from_f64((m.common - m.varied) as f64);
             let x = &coordinates[m.varied..];
             let (mut square, mut drift) = ([T::ZERO; LANES], [T::ZERO; LANES]);
-            let v: Lane<T> = std::array::from_fn(|lane| {
-                variance(&x[0], [start[lane], end[lane], noise[lane]])
-            });
+            let v: Lane<T> =
+                std::array::from_fn(|lane| variance(&x[0], [start[lane], end[lane], noise[lane]]));
             let inverse: Lane<T> = std::array::from_fn(|lane| T::ONE / v[lane]);
             let left = x.iter().zip(&projected[m.varied..]);
             for ((x, p), pull) in left.zip(&mut pulls[m.varied..]) {
@@ -199,8 +219,8 @@ impl<T: Real> Pass<'_, T> {
                 let curvature = inverse[lane] * (q - others);
                 trace[lane] += curvature;
                 let rates = [start_rate[lane], end_rate[lane], noise_rate[lane]];
-                rate[lane] += inverse[lane] * drift[lane]
-                    + half * variance(&x[0], rates) * curvature;
+                rate[lane] +=
+                    inverse[lane] * drift[lane] + half * variance(&x[0], rates) * curvature;
             }
         }
         let term = &mut self.scratch.terms[c];

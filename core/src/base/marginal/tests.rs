@@ -28,7 +28,9 @@ fn isotropic(dim: usize) -> MixtureBase {
         variances: [0.6, 1.7].iter().flat_map(|v| vec![*v; dim]).collect(),
         basis: None,
     };
-    let means = (0..2 * dim).map(|i| 0.4 * (i as f64 * 1.3).sin() - 0.2).collect();
+    let means = (0..2 * dim)
+        .map(|i| 0.4 * (i as f64 * 1.3).sin() - 0.2)
+        .collect();
     MixtureBase::new(dim, vec![0.3, 0.7], means, spread).unwrap()
 }
 
@@ -187,7 +189,10 @@ fn many_levels_per_point_and_one_for_all_are_the_same_rows() {
             for i in 0..21 {
                 assert_eq!(alone.log_density[i], together.log_density[i * 3 + j]);
                 assert_eq!(alone.laplacian[i], together.laplacian[i * 3 + j]);
-                assert_eq!(alone.score[i * 4..][..4], together.score[(i * 3 + j) * 4..][..4]);
+                assert_eq!(
+                    alone.score[i * 4..][..4],
+                    together.score[(i * 3 + j) * 4..][..4]
+                );
             }
             // A row by itself: neighbours do not matter.
             let lone = evaluate(&marginal, &points[20..24], &[*level], 1);

@@ -28,13 +28,7 @@ pub(in super::super) fn bases(dim: usize, row: u64) -> [MixtureBase; 4] {
         MixtureBase::try_from(&diagonal).unwrap(),
         turned(dim, row, Some(basis(dim, 20 + row))),
         MixtureBase::try_from(&full).unwrap(),
-        MixtureBase::new(
-            dim,
-            full.weights().to_vec(),
-            diagonal.means().to_vec(),
-            low,
-        )
-        .unwrap(),
+        MixtureBase::new(dim, full.weights().to_vec(), diagonal.means().to_vec(), low).unwrap(),
     ]
 }
 
@@ -127,14 +121,46 @@ fn files_bring_back_every_bit_and_hostile_ones_are_refused() {
         (&diagonal, &|v| v["dim"] = 0.into(), "dimension"),
         (&diagonal, &|v| v["dim"] = u64::MAX.into(), "numbers"),
         (&diagonal, &|v| v["weights"][1] = 0.into(), "positive"),
-        (&diagonal, &|v| v["weights"] = serde_json::json!([]), "0 weights"),
-        (&diagonal, &|v| v["means"] = serde_json::json!([1.0]), "means"),
-        (&diagonal, &|v| v["spread"]["variances"][2] = (-1.0).into(), "variance"),
-        (&diagonal, &|v| v["spread"]["variances"][2] = 1e200.into(), "variance"),
-        (&diagonal, &|v| v["spread"]["kind"] = "round".into(), "round"),
-        (&low, &|v| v["spread"]["rank"] = 0.into(), "axes per component"),
-        (&low, &|v| v["spread"]["axes"][0] = 3.0.into(), "orthonormal"),
-        (&low, &|v| v["spread"]["rest"] = serde_json::json!([0.1]), "rest"),
+        (
+            &diagonal,
+            &|v| v["weights"] = serde_json::json!([]),
+            "0 weights",
+        ),
+        (
+            &diagonal,
+            &|v| v["means"] = serde_json::json!([1.0]),
+            "means",
+        ),
+        (
+            &diagonal,
+            &|v| v["spread"]["variances"][2] = (-1.0).into(),
+            "variance",
+        ),
+        (
+            &diagonal,
+            &|v| v["spread"]["variances"][2] = 1e200.into(),
+            "variance",
+        ),
+        (
+            &diagonal,
+            &|v| v["spread"]["kind"] = "round".into(),
+            "round",
+        ),
+        (
+            &low,
+            &|v| v["spread"]["rank"] = 0.into(),
+            "axes per component",
+        ),
+        (
+            &low,
+            &|v| v["spread"]["axes"][0] = 3.0.into(),
+            "orthonormal",
+        ),
+        (
+            &low,
+            &|v| v["spread"]["rest"] = serde_json::json!([0.1]),
+            "rest",
+        ),
     ];
     for (base, change, word) in cases {
         let message = edit(base, change);
