@@ -16,7 +16,7 @@ const COMMON_SCALE: f64 = 10.0;
 const CROSS_VALIDATED: usize = 5000;
 
 /// The rows of a fit, standardised: `x = shift + scale z`.
-pub(super) struct Data {
+pub(in crate::base) struct Data {
     pub dim: usize,
     /// Rows of z, one after the other, in the order of the file.
     pub rows: Vec<f64>,

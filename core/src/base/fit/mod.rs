@@ -15,9 +15,10 @@ use crate::engine::{Isa, Pool};
 use crate::rng::Purpose;
 use crate::system::matrix::symmetric_eigen;
 use crate::{Error, Result};
-use data::Data;
+pub(super) use data::Data;
 use em::{Model, leading_axes};
 use select::Search;
+pub(super) use select::mean_and_error;
 use serde::{Deserialize, Serialize};
 
 /// The purpose of all draws of a fit.
@@ -172,13 +173,20 @@ pub fn fit(rows: &dyn Rows, settings: &FitSettings, pool: &Pool, isa: Isa) -> Re
     let data = Data::new(rows, settings)?;
     let shapes = shapes(&data, settings)?;
     let mut search = Search::new(&data, settings, pool, isa);
-    let chosen = search.choose(&shapes)?;
+    let mut chosen = search.choose(&shapes)?;
     let (model, background) = search.refit(&chosen)?;
+    let held_out_rows = search.held_out_rows();
+    // From the units of the fit to those of the rows.
+    let jacobian: f64 = data.scale.iter().map(|s| s.ln()).sum();
+    let mut tried = search.tried;
+    for candidate in tried.iter_mut().chain([&mut chosen]) {
+        candidate.held_out -= jacobian;
+    }
     let mixture = mixture_of(&data, &model, background, settings.basis.as_deref())?;
     Ok(Fit {
         mixture,
         rows: data.len(),
-        held_out_rows: search.held_out_rows(),
+        held_out_rows,
         block: data.block,
         multiplicity: data.multiplicity,
         finest: data
@@ -187,7 +195,7 @@ pub fn fit(rows: &dyn Rows, settings: &FitSettings, pool: &Pool, isa: Isa) -> Re
             .zip(&data.scale)
             .map(|(v, s)| v.sqrt() * s)
             .collect(),
-        tried: search.tried,
+        tried,
         chosen,
     })
 }

@@ -47,23 +47,34 @@ pub(super) struct Search<'a> {
 struct Scores(Vec<f64>);
 
 impl Scores {
-    /// Mean and standard error of `self - other`, from blocks of neighbouring rows.
+    /// Mean and standard error of `self - other`.
     fn gain(&self, other: Option<&Scores>) -> (f64, f64) {
-        let value = |i: usize| self.0[i] - other.map_or(0.0, |o| o.0[i]);
-        let n = self.0.len();
-        let count = BLOCKS.min(n);
-        let means: Vec<f64> = (0..count)
-            .map(|b| {
-                let (from, to) = (b * n / count, (b + 1) * n / count);
-                (from..to).map(value).sum::<f64>() / (to - from) as f64
-            })
-            .collect();
-        let mean = (0..n).map(value).sum::<f64>() / n.max(1) as f64;
-        let centre = means.iter().sum::<f64>() / count.max(1) as f64;
-        let variance = means.iter().map(|m| (m - centre).powi(2)).sum::<f64>();
-        let error = (variance / (count as f64 * (count as f64 - 1.0).max(1.0))).sqrt();
-        (mean, error)
+        match other {
+            None => mean_and_error(&self.0),
+            Some(other) => {
+                let gaps: Vec<f64> = self.0.iter().zip(&other.0).map(|(a, b)| a - b).collect();
+                mean_and_error(&gaps)
+            }
+        }
     }
+}
+
+/// Mean of values in the order of the rows, and its standard error from blocks of neighbouring ones: rows of a series are not
+/// independent.
+pub(in crate::base) fn mean_and_error(values: &[f64]) -> (f64, f64) {
+    let n = values.len();
+    let count = BLOCKS.min(n);
+    let means: Vec<f64> = (0..count)
+        .map(|b| {
+            let block = &values[b * n / count..(b + 1) * n / count];
+            block.iter().sum::<f64>() / block.len() as f64
+        })
+        .collect();
+    let mean = values.iter().sum::<f64>() / n.max(1) as f64;
+    let centre = means.iter().sum::<f64>() / count.max(1) as f64;
+    let variance = means.iter().map(|m| (m - centre).powi(2)).sum::<f64>();
+    let error = (variance / (count as f64 * (count as f64 - 1.0).max(1.0))).sqrt();
+    (mean, error)
 }
 
 struct Best {

@@ -102,6 +102,7 @@ fn scales_of_the_columns_do_not_matter() {
     };
     let (a, b) = (run(&rows, 3, &settings), run(&moved, 3, &settings));
     // Starts differ, since columns of like size keep their ratio: equal within the error of the choice.
+    // The product of the scales is one: the log-densities are comparable as they are.
     let gap = a.chosen.held_out - b.chosen.held_out;
     assert!(gap.abs() < a.chosen.error, "{gap}");
 }
@@ -224,7 +225,8 @@ fn both_ends_get_axes_that_they_share() {
     let ends = fit_ends(&start, &end, &settings, &Pool::new(2), Isa::detect()).unwrap();
     let (start, end) = (&ends.start.mixture, &ends.end.mixture);
     assert!(Marginal::<f64>::new(start, Some(end), Isa::detect()).is_ok());
-    assert!(start.components() <= 16 && end.components() <= 16);
+    // Sixteen, and a broad one.
+    assert!(start.components() <= 17 && end.components() <= 17);
     // The turned means are means of the rows: the centre of the mixture is that of the rows, to four standard errors.
     for j in 0..3 {
         let column: Vec<f64> = a.iter().skip(j).step_by(3).copied().collect();
