@@ -96,28 +96,29 @@ impl Case {
         let system = System::by_name("mog40", self.spec.dim, 0)?;
         Ok(InMemory::new(system.sample(60_000, 5), self.spec.dim))
     }
+
+    fn endpoints(&self) -> Result<Endpoints> {
+        let identity = Standardisation::identity(self.spec.dim);
+        let table = Arc::new(self.table()?);
+        let source = |seed| -> Arc<dyn Source> {
+            Arc::new(Shuffled::split(table.clone(), &identity, self.batch, seed, 0).0)
+        };
+        Ok(Endpoints {
+            start: source(7),
+            end: self.spec.process.is_interpolant().then(|| source(8)),
+        })
+    }
 }
 
 /// Milliseconds of one whole step: noise, loss, gradient, clipping, Adam; the median over blocks of steps.
 fn time_step(case: &Case, pool: Arc<Pool>, isa: Isa, seconds: f64) -> Result<(f64, f64, f64)> {
     let mut step = case.step(pool, isa)?;
-    let (start_table, end_table) = (case.table()?, case.table()?);
-    let identity = Standardisation::identity(case.spec.dim);
-    let (start, _) = Shuffled::split(&start_table, &identity, case.batch, 7, 0);
-    let (end, _) = Shuffled::split(&end_table, &identity, case.batch, 8, 0);
-    let from = Endpoints {
-        start: &start,
-        end: case
-            .spec
-            .process
-            .is_interpolant()
-            .then_some(&end as &dyn Source),
-    };
+    let from = case.endpoints()?;
     let mut params = case.params();
     let (mut m, mut v) = (vec![0f32; params.len()], vec![0f32; params.len()]);
     let (mut gradient, mut losses) = (vec![0f32; params.len()], Losses::default());
     let mut one = |k: u64| -> Result<()> {
-        step.run(&params, k, from, &mut losses, &mut gradient)?;
+        step.run(&params, k, &from, &mut losses, &mut gradient)?;
         clip(&mut gradient, Some(1.0));
         Adam::default().update(k + 1, 1e-3, &gradient, &mut params, &mut m, &mut v);
         Ok(())
@@ -218,19 +219,8 @@ fn dump(
     }
     let mut step = case.step(pool, isa)?;
     let (b, n, d) = (case.batch, case.levels, case.spec.dim);
-    let (start_table, end_table) = (case.table()?, case.table()?);
-    let identity = Standardisation::identity(d);
-    let (start, _) = Shuffled::split(&start_table, &identity, b, 7, 0);
-    let (end, _) = Shuffled::split(&end_table, &identity, b, 8, 0);
-    let from = Endpoints {
-        start: &start,
-        end: case
-            .spec
-            .process
-            .is_interpolant()
-            .then_some(&end as &dyn Source),
-    };
-    let draws = step.draws(0, from);
+    let from = case.endpoints()?;
+    let draws = step.draws(0, &from);
     write(&folder.join("x0.npy"), &[b, d], &draws.start)?;
     if !draws.end.is_empty() {
         write(&folder.join("x1.npy"), &[b, d], &draws.end)?;
@@ -242,7 +232,7 @@ fn dump(
         &draws.levels.iter().map(|&l| l as f32).collect::<Vec<_>>(),
     )?;
     let (mut losses, mut gradient) = (Losses::default(), vec![0f32; params.len()]);
-    step.run(&params, 0, from, &mut losses, &mut gradient)?;
+    step.run(&params, 0, &from, &mut losses, &mut gradient)?;
     Ok(write(
         &folder.join("loss.npy"),
         &[1],

@@ -7,6 +7,7 @@
 //! `DIR/score.safetensors`. An objective whose numbers leave the finite ones is reported as such.
 
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -21,7 +22,7 @@ use diffclf::process::sampler::Close;
 use diffclf::process::{Process, TimeSampler};
 use diffclf::system::System;
 use diffclf::train::{
-    Endpoints, InMemory, Shuffled, Standardisation, State, StepReport, TrainSettings, Trainer,
+    Endpoints, InMemory, Shuffled, Standardisation, State, StepReport, TrainSettings, Trainer, run,
 };
 
 type Outcome<T> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -54,7 +55,7 @@ struct Comparison {
     folder: PathBuf,
     spec: ModelSpec,
     exact: Arc<ExactPath>,
-    table: InMemory,
+    table: Arc<InMemory>,
     settings: TrainSettings,
     pool: Arc<Pool>,
 }
@@ -87,9 +88,9 @@ impl Comparison {
         until: u64,
     ) -> diffclf::Result<(State, Vec<f32>, f64)> {
         let identity = Standardisation::identity(self.spec.dim);
-        let (source, _) = Shuffled::split(&self.table, &identity, settings.batch, 1, 0);
+        let (source, _) = Shuffled::split(self.table.clone(), &identity, settings.batch, 1, 0);
         let endpoints = Endpoints {
-            start: &source,
+            start: Arc::new(source),
             end: None,
         };
         let (pool, isa) = (self.pool.clone(), Isa::detect());
@@ -99,9 +100,14 @@ impl Comparison {
             trainer.resume(state)?;
         }
         let (begin, first) = (Instant::now(), trainer.state().step);
-        let mut report = StepReport::default();
-        while trainer.state().step < until && !trainer.finished() {
-            trainer.advance(&mut report)?;
+        if first < until {
+            run(&mut trainer, &mut |t: &Trainer, _: &StepReport| {
+                Ok::<_, diffclf::Error>(if t.state().step < until {
+                    ControlFlow::Continue(())
+                } else {
+                    ControlFlow::Break(())
+                })
+            })?;
         }
         let seconds = begin.elapsed().as_secs_f64() / (until - first).max(1) as f64;
         Ok((
@@ -193,7 +199,7 @@ fn main() -> Outcome<()> {
         folder: folder.clone(),
         spec: ModelSpec::new(dim, process),
         exact: Arc::new(ExactPath::new(process, mixture, None)?),
-        table: InMemory::new(system.sample(ROWS, 0), dim),
+        table: Arc::new(InMemory::new(system.sample(ROWS, 0), dim)),
         settings: TrainSettings::two_stages(2048, score, joint, LEVELS),
         pool: Arc::new(Pool::new(number("--threads", 2)? as usize)),
     };

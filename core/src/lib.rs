@@ -27,25 +27,22 @@
 //! use diffclf::process::Process;
 //! use diffclf::sample::{Prior, Sampler, Task, times_of};
 //! use diffclf::system::System;
-//! use diffclf::train::{Endpoints, Resampled, Standardisation, StepReport, TrainSettings, Trainer};
+//! use diffclf::train::{Endpoints, Resampled, Standardisation, TrainSettings, Trainer, finish};
 //!
 //! # fn main() -> diffclf::Result<()> {
 //! // A mixture of two modes of weights 2/3 and 1/3.
-//! let system = System::by_name("two-modes", 2, 0)?;
+//! let system = Arc::new(System::by_name("two-modes", 2, 0)?);
 //! let mut spec = ModelSpec::new(2, Process::by_name("vp")?);
 //! spec.grid = spec.grid.with_levels(64)?;
 //! spec.network = NetworkSpec::Mlp { width: 32, depth: 2 };
 //!
 //! // Score first, then score and classification together.
 //! let settings = TrainSettings::two_stages(128, 100, 100, 4);
-//! let source = Resampled::new(&system, 1, Standardisation::identity(2));
+//! let source = Resampled::new(system, 1, Standardisation::identity(2));
 //! let (pool, isa) = (Arc::new(Pool::with_all_cores()), Isa::detect());
-//! let from = Endpoints { start: &source, end: None };
+//! let from = Endpoints { start: Arc::new(source), end: None };
 //! let mut trainer = Trainer::new(&spec, &settings, from, None, pool.clone(), isa)?;
-//! let mut report = StepReport::default();
-//! while !trainer.finished() {
-//!     trainer.advance(&mut report)?;
-//! }
+//! finish(&mut trainer)?;
 //!
 //! // The learned log-density, and new samples.
 //! let model = diffclf::energy::LearnedEnergy::new(spec.clone(), trainer.averaged().to_vec(), pool, isa)?;

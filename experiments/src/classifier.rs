@@ -11,7 +11,7 @@ use diffclf::process::sampler::Grid;
 use diffclf::process::{Process, Spacing, TimeGrid, TimeSampler};
 use diffclf::system::{Covariance, GaussianMixture};
 use diffclf::train::{
-    Decay, Endpoints, InMemory, Shuffled, Standardisation, StepReport, TrainSettings, Trainer,
+    Decay, Endpoints, InMemory, Shuffled, Standardisation, TrainSettings, Trainer, finish,
 };
 use diffclf_report::axis::Axis;
 use diffclf_report::curve::{Curve, Series};
@@ -21,6 +21,7 @@ use diffclf_run::error::{Error, Result};
 use serde::Deserialize;
 use serde_json::json;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Training rows.
 const ROWS: usize = 50_000;
@@ -95,9 +96,9 @@ impl Looks<'_> {
             .iter()
             .map(|x| *x as f32)
             .collect();
-        let table = InMemory::new(rows, 2);
+        let table = Arc::new(InMemory::new(rows, 2));
         let identity = Standardisation::identity(2);
-        let (source, _) = Shuffled::split(&table, &identity, self.classifier.batch, 1, 0);
+        let (source, _) = Shuffled::split(table, &identity, self.classifier.batch, 1, 0);
         // At least one step is needed to build a trainer; at 0 it is not taken.
         let mut settings = TrainSettings::two_stages(self.classifier.batch, 0, steps.max(1), 3);
         settings.times = TimeSampler::Grid(Grid {});
@@ -106,14 +107,13 @@ impl Looks<'_> {
             (stage.rate.peak, stage.rate.decay) = (self.classifier.rate, Decay::Constant);
         }
         let from = Endpoints {
-            start: &source,
+            start: Arc::new(source),
             end: None,
         };
         let mut trainer =
             Trainer::new(&spec, &settings, from, None, bench.pool.clone(), bench.isa)?;
-        let mut report = StepReport::default();
-        for _ in 0..steps {
-            trainer.advance(&mut report)?;
+        if steps > 0 {
+            finish(&mut trainer)?;
         }
         let params = trainer.averaged().to_vec();
         Ok(LearnedEnergy::new(

@@ -106,7 +106,7 @@ impl Properties {
 struct Runner {
     spec: ModelSpec,
     step: Step<f32>,
-    tables: [InMemory; 2],
+    tables: [Arc<InMemory>; 2],
     params: Vec<f32>,
     moments: [Vec<f32>; 2],
     gradient: Vec<f32>,
@@ -154,8 +154,8 @@ impl Runner {
             spec: spec.clone(),
             step: Step::new(spec, plan, true, pool, isa)?.with_truth(truth),
             tables: [
-                InMemory::new(start.sample(20_000, 5), spec.dim),
-                InMemory::new(end.sample(20_000, 6), spec.dim),
+                Arc::new(InMemory::new(start.sample(20_000, 5), spec.dim)),
+                Arc::new(InMemory::new(end.sample(20_000, 6), spec.dim)),
             ],
             moments: [zero.clone(), zero.clone()],
             gradient: zero,
@@ -168,12 +168,13 @@ impl Runner {
     fn run(&mut self, steps: usize) -> Result<Vec<f64>> {
         let identity = Standardisation::identity(self.spec.dim);
         let batch = self.step.plan().batch;
-        let (start, _) = Shuffled::split(&self.tables[0], &identity, batch, 7, 0);
-        let (end, _) = Shuffled::split(&self.tables[1], &identity, batch, 8, 0);
+        let source = |k: usize| -> Arc<dyn Source> {
+            Arc::new(Shuffled::split(self.tables[k].clone(), &identity, batch, 7 + k as u64, 0).0)
+        };
         let interpolant = self.spec.process.is_interpolant();
         let from = Endpoints {
-            start: &start,
-            end: interpolant.then_some(&end as &dyn Source),
+            start: source(0),
+            end: interpolant.then(|| source(1)),
         };
         let mut losses = Losses::default();
         let mut milliseconds = Vec::with_capacity(steps);
@@ -181,7 +182,7 @@ impl Runner {
             let begin = Instant::now();
             let gradient = &mut self.gradient;
             self.step
-                .run(&self.params, self.number, from, &mut losses, gradient)?;
+                .run(&self.params, self.number, &from, &mut losses, gradient)?;
             clip(gradient, Some(1.0));
             let [m, v] = &mut self.moments;
             Adam::default().update(self.number + 1, 1e-5, gradient, &mut self.params, m, v);

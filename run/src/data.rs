@@ -3,12 +3,13 @@
 use crate::error::{Error, Result};
 use crate::files::MappedNpy;
 use crate::settings::held_out_rows;
-use diffclf::format::npy::{ColumnStatistics, NpyView};
+use diffclf::format::npy::{ColumnStatistics, Npy};
 use diffclf::format::sha256_hex;
 use diffclf::model::DataRecord;
 use diffclf::system::{GaussianMixture, System};
 use diffclf::train::{Resampled, Shuffled, Source, Standardisation, Table};
 use std::path::Path;
+use std::sync::Arc;
 
 /// Draws for the mean and variance of a system that is no mixture.
 const SYSTEM_DRAWS: usize = 1 << 16;
@@ -22,9 +23,9 @@ pub struct Origin {
 }
 
 enum Rows {
-    File(MappedNpy),
-    Drawn(System, Vec<f32>),
-    Fresh(System),
+    File(Arc<MappedNpy>),
+    Drawn(Arc<System>, Arc<[f32]>),
+    Fresh(Arc<System>),
 }
 
 /// Mean and scalar variance of the rows.
@@ -48,7 +49,7 @@ impl Origin {
             sha256: Some(sha256_hex(map.bytes())),
         };
         Ok(Self {
-            rows: Rows::File(map),
+            rows: Rows::File(Arc::new(map)),
             record,
         })
     }
@@ -75,10 +76,10 @@ impl Origin {
         };
         let rows = match samples {
             Some(rows) => {
-                let values = system.sample(rows, seed);
-                Rows::Drawn(system, values)
+                let values = system.sample(rows, seed).into();
+                Rows::Drawn(Arc::new(system), values)
             }
-            None => Rows::Fresh(system),
+            None => Rows::Fresh(Arc::new(system)),
         };
         Ok(Self { rows, record })
     }
@@ -113,74 +114,91 @@ impl Origin {
     }
 
     /// The rows in the model's coordinates.
-    pub fn prepare(&self, standardisation: &Standardisation) -> Result<Prepared<'_>> {
+    pub fn prepare(&self, standardisation: &Standardisation) -> Result<Prepared> {
         let standardisation = standardisation.clone();
         let values = match &self.rows {
             Rows::File(map) => {
                 map.read_out_of_order()?;
-                Values::File(map.view()?)
+                Values::File(
+                    Npy::parse(Mapped(map.clone())).map_err(|e| Error::about(map.path(), e))?,
+                )
             }
-            Rows::Drawn(_, values) => Values::Memory(values),
-            Rows::Fresh(system) => return Ok(Prepared::Fresh(system, standardisation)),
+            Rows::Drawn(_, values) => Values::Memory(values.clone()),
+            Rows::Fresh(system) => return Ok(Prepared::Fresh(system.clone(), standardisation)),
         };
-        Ok(Prepared::Fixed(ModelRows {
+        Ok(Prepared::Fixed(Arc::new(ModelRows {
             values,
             standardisation,
-        }))
+        })))
     }
 }
 
 /// An endpoint's rows in the model's coordinates.
-pub enum Prepared<'a> {
+#[derive(Clone)]
+pub enum Prepared {
     /// A table to shuffle.
-    Fixed(ModelRows<'a>),
+    Fixed(Arc<ModelRows>),
     /// A system to draw from at every step.
-    Fresh(&'a System, Standardisation),
+    Fresh(Arc<System>, Standardisation),
 }
 
 /// Sources of one endpoint.
-pub struct Feed<'a> {
+pub struct Feed {
     /// Rows to train on.
-    pub train: Box<dyn Source + 'a>,
+    pub train: Arc<dyn Source>,
     /// Rows never trained on, and how many there are.
-    pub held_out: Option<(Box<dyn Source + 'a>, usize)>,
+    pub held_out: Option<(Arc<dyn Source>, usize)>,
 }
 
-impl Prepared<'_> {
+impl Prepared {
     /// Training and held-out rows; the two endpoints of an interpolant need different seeds.
-    pub fn feed(&self, batch: usize, seed: u64, held_out: f64) -> Feed<'_> {
+    pub fn feed(&self, batch: usize, seed: u64, held_out: f64) -> Feed {
         match self {
             Self::Fresh(system, standardisation) => Feed {
-                train: Box::new(Resampled::new(system, seed, standardisation.clone())),
+                train: Arc::new(Resampled::new(
+                    system.clone(),
+                    seed,
+                    standardisation.clone(),
+                )),
                 held_out: None,
             },
             Self::Fixed(table) => {
                 let held_out = held_out_rows(table.rows(), held_out);
                 // The table gives standardised rows already.
                 let identity = Standardisation::identity(table.standardisation.shift.len());
-                let (train, rest) = Shuffled::split(table, &identity, batch, seed, held_out);
+                let (train, rest) =
+                    Shuffled::split(table.clone(), &identity, batch, seed, held_out);
                 Feed {
-                    train: Box::new(train),
-                    held_out: (held_out > 0).then(|| (Box::new(rest) as Box<dyn Source>, held_out)),
+                    train: Arc::new(train),
+                    held_out: (held_out > 0).then(|| (Arc::new(rest) as Arc<dyn Source>, held_out)),
                 }
             }
         }
     }
 }
 
-enum Values<'a> {
-    File(NpyView<'a>),
-    Memory(&'a [f32]),
+/// The bytes of a mapped file, shared.
+struct Mapped(Arc<MappedNpy>);
+
+impl AsRef<[u8]> for Mapped {
+    fn as_ref(&self) -> &[u8] {
+        self.0.bytes()
+    }
+}
+
+enum Values {
+    File(Npy<Mapped>),
+    Memory(Arc<[f32]>),
 }
 
 /// Rows in the model's coordinates, `(x - shift) / scale`, taken in f64 before they are rounded: data far from zero keep
 /// their digits.
-pub struct ModelRows<'a> {
-    values: Values<'a>,
+pub struct ModelRows {
+    values: Values,
     standardisation: Standardisation,
 }
 
-impl Table for ModelRows<'_> {
+impl Table for ModelRows {
     fn rows(&self) -> usize {
         match &self.values {
             Values::File(view) => view.rows(),
@@ -200,18 +218,15 @@ impl Table for ModelRows<'_> {
                 }
             }
             Values::File(view) => {
-                // Rows of usual length need no allocation.
-                let mut short = [0.0; 256];
-                let mut long;
-                let buffer = if dim <= short.len() {
-                    &mut short[..dim]
-                } else {
-                    long = vec![0.0; dim];
-                    &mut long[..]
-                };
-                view.copy_row_f64(row, buffer);
-                for ((out, x), shift) in out.iter_mut().zip(&*buffer).zip(shift) {
-                    *out = standardise(*x, shift);
+                // In pieces, so that rows of any length need no allocation.
+                let mut piece = [0.0; 256];
+                let parts = out.chunks_mut(piece.len()).zip(shift.chunks(piece.len()));
+                for (k, (out, shift)) in parts.enumerate() {
+                    let piece = &mut piece[..out.len()];
+                    view.copy_part_f64(row, 256 * k, piece);
+                    for ((out, x), shift) in out.iter_mut().zip(&*piece).zip(shift) {
+                        *out = standardise(*x, shift);
+                    }
                 }
             }
         }

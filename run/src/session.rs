@@ -1,12 +1,15 @@
-//! The loop of `diffclf train`: steps, log, checkpoints, progress, and a good end whatever happens.
+//! What goes along with `diffclf train`: log, checkpoints, progress, and a good end whatever happens.
 
 use crate::error::{Error, Result};
 use crate::run_folder::{Log, RunFolder};
-use crate::watch::{Watch, duration_text};
+use crate::watch::{Bar, Watch, duration_text};
 use diffclf::Error as CoreError;
 use diffclf::model::{Checkpoint, Content, Model};
-use diffclf::train::{Losses, State, StepReport, TrainSettings, Trainer};
+use diffclf::train::{
+    End, Losses, Moment, Observer, State, StepReport, TrainSettings, Trainer, run,
+};
 use serde_json::json;
+use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 /// A trainer at work in its folder.
@@ -27,11 +30,85 @@ pub struct Session<'a> {
     pub watch: &'a dyn Watch,
 }
 
+/// A session while it trains: what is shown, and when the last checkpoint was.
+struct Course<'a> {
+    session: Session<'a>,
+    /// None once a failure took it down.
+    progress: Option<Box<dyn Bar>>,
+    begin: Instant,
+    last_checkpoint: Instant,
+    /// Losses of the last step, in words.
+    last: String,
+}
+
+impl Observer for Course<'_> {
+    type Error = Error;
+
+    fn after_step(&mut self, trainer: &Trainer, report: &StepReport) -> Result<ControlFlow<()>> {
+        let state = trainer.state();
+        let settings = &self.session.content.record.settings;
+        let stage_ended = state.stage != report.stage;
+        let log_every = self.session.log_every;
+        if stage_ended || report.held_out.is_some() || state.step.is_multiple_of(log_every) {
+            let entry = self.session.entry(report, self.seconds());
+            self.session.log.write(&entry)?;
+        }
+        let stages = settings.stages.len();
+        if let Some(progress) = &mut self.progress {
+            if report.stopped_early {
+                progress.note(&format!(
+                    "stage {} ended at step {}: the held-out loss no longer fell",
+                    report.stage + 1,
+                    state.step
+                ));
+            }
+            progress.set(planned(settings, state), &|| {
+                self.session.message(report, stages)
+            });
+        }
+        if trainer.finished() {
+            self.last = self.session.message(report, stages);
+        }
+        Ok(if self.session.watch.stopped() {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        })
+    }
+
+    fn due(&mut self) -> bool {
+        self.last_checkpoint.elapsed() >= self.session.checkpoint_every
+    }
+
+    fn keep(&mut self, state: &State, moment: Moment) -> Result<()> {
+        self.session.save(state)?;
+        if moment != Moment::Within {
+            let model = self.session.model(state);
+            self.session.folder.write_model(&model)?;
+        }
+        self.last_checkpoint = Instant::now();
+        Ok(())
+    }
+
+    fn failed(&mut self, error: CoreError) -> Error {
+        // The bar goes before the words come.
+        self.progress = None;
+        self.session.diverged(error)
+    }
+}
+
+impl Course<'_> {
+    /// Seconds of training, those of earlier sessions included.
+    fn seconds(&self) -> f64 {
+        self.session.seconds + self.begin.elapsed().as_secs_f64()
+    }
+}
+
 impl Session<'_> {
     /// Runs to the end, to an interruption or to a number that is not finite.
-    pub fn train(mut self, mut trainer: Trainer<'_>) -> Result<()> {
+    pub fn train(self, mut trainer: Trainer) -> Result<()> {
         let settings = &self.content.record.settings;
-        let (stages, total) = (settings.stages.len(), settings.steps());
+        let total = settings.steps();
         if trainer.finished() {
             self.folder.write_model(&self.model(trainer.state()))?;
             self.watch.note(&format!(
@@ -40,70 +117,34 @@ impl Session<'_> {
             ));
             return Ok(());
         }
-        let begin = Instant::now();
-        let done = planned(settings, trainer.state());
-        let mut progress = self.watch.begin("train", total, done);
-        let mut report = StepReport::default();
-        let mut last_checkpoint = begin;
-        // A state counts as good once the step after it came out finite: only then does it become the checkpoint.
-        let mut candidate: Option<State> = None;
-        while !trainer.finished() {
-            if let Err(error) = trainer.advance(&mut report) {
-                drop(progress);
-                return Err(self.diverged(error));
-            }
-            if let Some(state) = candidate.take() {
-                self.save(&state)?;
-                last_checkpoint = Instant::now();
-            }
-            let state = trainer.state();
-            let stage_ended = state.stage != report.stage;
-            if stage_ended || report.held_out.is_some() || state.step.is_multiple_of(self.log_every)
-            {
-                let entry = self.entry(&report, self.seconds + begin.elapsed().as_secs_f64());
-                self.log.write(&entry)?;
-            }
-            if report.stopped_early {
-                progress.note(&format!(
-                    "stage {} ended at step {}: the held-out loss no longer fell",
-                    report.stage + 1,
-                    state.step
-                ));
-            }
-            progress.set(planned(settings, state), &|| self.message(&report, stages));
-            if trainer.finished() {
-                break;
-            }
-            if self.watch.stopped() {
-                self.save(state)?;
-                self.folder.write_model(&self.model(state))?;
-                progress.finish("interrupted");
-                return Err(Error::Interrupted(format!(
-                    "step {} of {total} is saved; continue with: diffclf train -o {} --resume",
-                    state.step,
-                    self.folder.path().display()
-                )));
-            }
-            if stage_ended {
-                self.save(state)?;
-                self.folder.write_model(&self.model(state))?;
-                last_checkpoint = Instant::now();
-            } else if last_checkpoint.elapsed() >= self.checkpoint_every {
-                candidate = Some(state.clone());
-            }
+        let (begin, done) = (Instant::now(), planned(settings, trainer.state()));
+        let mut course = Course {
+            progress: Some(self.watch.begin("train", total, done)),
+            begin,
+            last_checkpoint: begin,
+            last: String::new(),
+            session: self,
+        };
+        let end = run(&mut trainer, &mut course)?;
+        let (step, seconds) = (trainer.state().step, course.seconds());
+        let Course {
+            session,
+            progress,
+            last,
+            ..
+        } = course;
+        let close = |text: &str| progress.into_iter().for_each(|bar| bar.finish(text));
+        if end == End::Stopped {
+            close("interrupted");
+            return Err(Error::Interrupted(format!(
+                "step {step} of {total} is saved; continue with: diffclf train -o {} --resume",
+                session.folder.path().display()
+            )));
         }
-        let state = trainer.state();
-        self.save(state)?;
-        self.folder.write_model(&self.model(state))?;
-        progress.finish(&format!(
-            "{} steps, {}",
-            state.step,
-            self.message(&report, stages)
-        ));
-        let seconds = self.seconds + begin.elapsed().as_secs_f64();
-        self.watch.note(&format!(
+        close(&format!("{step} steps, {last}"));
+        session.watch.note(&format!(
             "model: {} (trained for {})",
-            self.folder.model_path().display(),
+            session.folder.model_path().display(),
             duration_text(Duration::from_secs_f64(seconds.clamp(0.0, 1e12)))
         ));
         Ok(())

@@ -112,15 +112,15 @@ pub fn train(job: Job) -> Result<()> {
         .map(|(k, rows)| rows.feed(train.batch, endpoint_seed(train.seed, k), share))
         .collect();
     let endpoints = Endpoints {
-        start: &*feeds[0].train,
-        end: feeds.get(1).map(|feed| &*feed.train),
+        start: feeds[0].train.clone(),
+        end: feeds.get(1).map(|feed| feed.train.clone()),
     };
     let held_out = feeds[0].held_out.as_ref().map(|(start, rows)| {
         let end = feeds.get(1).and_then(|feed| feed.held_out.as_ref());
         let rows = end.map_or(*rows, |(_, other)| *rows.min(other));
         let from = Endpoints {
-            start: &**start,
-            end: end.map(|(source, _)| &**source),
+            start: start.clone(),
+            end: end.map(|(source, _)| source.clone()),
         };
         // No more than a batch: an evaluation then costs less than a step.
         (from, rows.min(train.batch))

@@ -25,6 +25,7 @@ use diffclf_run::data::{Origin, Prepared};
 use diffclf_run::error::{Error, Result};
 use diffclf_run::files::{refuse_overwrite, write_atomic};
 use diffclf_run::{Bar, Watch};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -153,7 +154,7 @@ pub fn run(args: Args) -> Result<()> {
         done: 0,
     };
     let begin = Instant::now();
-    let shared = course.run("dsm", None)?;
+    let shared = course.train("dsm", None)?;
     let seconds = begin.elapsed().as_secs_f64();
     let outcomes = [
         course.second_stage("DSM", "dsm", &shared, seconds)?,
@@ -215,7 +216,7 @@ struct Stage {
 struct Course<'a> {
     spec: &'a ModelSpec,
     exact: &'a ExactPath,
-    rows: &'a Prepared<'a>,
+    rows: &'a Prepared,
     budget: Budget,
     pool: Arc<Pool>,
     isa: Isa,
@@ -225,12 +226,12 @@ struct Course<'a> {
 
 impl Course<'_> {
     /// Runs a trainer to the end of its stage, with a look at the mode weights now and then.
-    fn run(&mut self, second: &str, from: Option<&State>) -> Result<Stage> {
+    fn train(&mut self, second: &str, from: Option<&State>) -> Result<Stage> {
         let settings = settings(second, self.budget.steps)?;
         let look = (settings.steps() / LOOKS).max(1);
         let feed = self.rows.feed(settings.batch, settings.seed, 0.0);
         let endpoints = Endpoints {
-            start: &*feed.train,
+            start: feed.train,
             end: None,
         };
         let mut trainer = Trainer::new(
@@ -245,12 +246,12 @@ impl Course<'_> {
             trainer.resume(state.clone())?;
         }
         let stage = trainer.state().stage;
-        let mut report = StepReport::default();
+        let label = if stage == 0 { "dsm, shared" } else { second };
         let mut weights = Vec::new();
-        while trainer.state().stage == stage {
-            trainer.advance(&mut report)?;
+        diffclf::train::run(&mut trainer, &mut |trainer: &Trainer,
+                                                report: &StepReport|
+         -> Result<ControlFlow<()>> {
             self.done += 1;
-            let label = if stage == 0 { "dsm, shared" } else { second };
             let loss = report.losses.total;
             self.progress
                 .set(self.done, &|| format!("{label}: loss {loss:.4}"));
@@ -260,7 +261,12 @@ impl Course<'_> {
                 let found = mode_weights(&energy, self.exact, SMALLEST_TIME, self.budget.look, 7)?;
                 weights.push((step as f64, found.model[0].mean));
             }
-        }
+            Ok(if trainer.state().stage == stage {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
+            })
+        })?;
         Ok(Stage {
             state: trainer.state().clone(),
             params: trainer.averaged().to_vec(),
@@ -285,7 +291,7 @@ impl Course<'_> {
         seconds_before: f64,
     ) -> Result<Outcome> {
         let begin = Instant::now();
-        let stage = self.run(objective, Some(&shared.state))?;
+        let stage = self.train(objective, Some(&shared.state))?;
         let seconds = seconds_before + begin.elapsed().as_secs_f64();
         let energy = self.energy(&stage.params)?;
         let settings = EvaluationSettings {

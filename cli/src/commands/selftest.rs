@@ -14,12 +14,13 @@ use diffclf::rng::{Purpose, Stream};
 use diffclf::sample::{Prior, Sampler, Task, times_of};
 use diffclf::system::{Covariance, GaussianMixture, System};
 use diffclf::train::{
-    Endpoints, Losses, Resampled, Standardisation, Step, StepPlan, StepReport, TrainSettings,
-    Trainer,
+    Endpoints, Losses, Resampled, Source, Standardisation, Step, StepPlan, StepReport,
+    TrainSettings, Trainer, finish,
 };
 use diffclf_report::page::Table;
 use diffclf_report::text::table_text;
 use diffclf_run::error::{Error, Result};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -132,25 +133,27 @@ fn random_params<T: Real>(spec: &ModelSpec) -> Vec<T> {
 
 /// Rows for a training step: the two ends of an interpolant are different systems.
 struct Rows {
-    start: System,
-    end: System,
+    start: Arc<System>,
+    end: Arc<System>,
 }
 
 impl Rows {
     fn new() -> diffclf::Result<Self> {
         Ok(Self {
-            start: System::by_name("mog2", 3, 0)?,
-            end: System::by_name("mog40", 3, 5)?,
+            start: Arc::new(System::by_name("mog2", 3, 0)?),
+            end: Arc::new(System::by_name("mog40", 3, 5)?),
         })
     }
 
-    fn with<R>(&self, interpolant: bool, then: impl FnOnce(Endpoints<'_>) -> R) -> R {
-        let start = Resampled::new(&self.start, 1, Standardisation::identity(3));
-        let end = Resampled::new(&self.end, 2, Standardisation::identity(3));
-        then(Endpoints {
-            start: &start,
-            end: if interpolant { Some(&end) } else { None },
-        })
+    fn endpoints(&self, interpolant: bool) -> Endpoints {
+        let source = |system: &Arc<System>, seed| -> Arc<dyn Source> {
+            let identity = Standardisation::identity(3);
+            Arc::new(Resampled::new(system.clone(), seed, identity))
+        };
+        Endpoints {
+            start: source(&self.start, 1),
+            end: interpolant.then(|| source(&self.end, 2)),
+        }
     }
 }
 
@@ -194,26 +197,24 @@ fn gradients(process: &str) -> diffclf::Result<Finding> {
     let mut gradient = vec![0.0; params.len()];
     let mut other = gradient.clone();
     let mut losses = Losses::default();
-    let expected = Rows::new()?.with(spec.process.is_interpolant(), |rows| {
-        step.run(&params, 0, rows, &mut losses, &mut gradient)?;
-        // Five points: an error of h^4, which leaves room for a step that does not drown in rounding.
-        let h = 2e-4;
-        let mut expected = Vec::with_capacity(params.len());
-        for k in 0..params.len() {
-            let value = params[k];
-            let mut at = |x: f64| -> diffclf::Result<f64> {
-                params[k] = x;
-                step.run(&params, 0, rows, &mut losses, &mut other)?;
-                Ok(losses.total)
-            };
-            let near = at(value + h)? - at(value - h)?;
-            let far = at(value + 2.0 * h)? - at(value - 2.0 * h)?;
-            let difference = (8.0 * near - far) / (12.0 * h);
-            params[k] = value;
-            expected.push(difference);
-        }
-        Ok::<_, diffclf::Error>(expected)
-    })?;
+    let rows = Rows::new()?.endpoints(spec.process.is_interpolant());
+    step.run(&params, 0, &rows, &mut losses, &mut gradient)?;
+    // Five points: an error of h^4, which leaves room for a step that does not drown in rounding.
+    let h = 2e-4;
+    let mut expected = Vec::with_capacity(params.len());
+    for k in 0..params.len() {
+        let value = params[k];
+        let mut at = |x: f64| -> diffclf::Result<f64> {
+            params[k] = x;
+            step.run(&params, 0, &rows, &mut losses, &mut other)?;
+            Ok(losses.total)
+        };
+        let near = at(value + h)? - at(value - h)?;
+        let far = at(value + 2.0 * h)? - at(value - 2.0 * h)?;
+        let difference = (8.0 * near - far) / (12.0 * h);
+        params[k] = value;
+        expected.push(difference);
+    }
     Ok(Finding::below(
         "largest relative error",
         worst(&gradient, &expected),
@@ -372,7 +373,7 @@ fn kernels() -> diffclf::Result<Finding> {
     };
     let double = LearnedEnergy::new(spec.clone(), wide, pool.clone(), Isa::Portable)?;
     let (energies, scores) = evaluate(&double);
-    let rows = Rows::new()?;
+    let rows = Rows::new()?.endpoints(false);
     let mut reference: Option<Vec<f64>> = None;
     let mut largest = 0.0f64;
     for isa in Isa::available() {
@@ -383,9 +384,7 @@ fn kernels() -> diffclf::Result<Finding> {
             .max(worst(&found.1, &scores));
         let mut step = step::<f32>(&spec, 200, pool.clone(), isa)?;
         let (mut gradient, mut losses) = (vec![0f32; narrow.len()], Losses::default());
-        rows.with(false, |from| {
-            step.run(&narrow, 0, from, &mut losses, &mut gradient)
-        })?;
+        step.run(&narrow, 0, &rows, &mut losses, &mut gradient)?;
         let gradient: Vec<f64> = gradient.iter().map(|x| f64::from(*x)).collect();
         largest = largest.max(worst(
             &gradient,
@@ -406,17 +405,13 @@ fn settings() -> TrainSettings {
 
 fn threads() -> diffclf::Result<Finding> {
     let spec = small_spec("vp")?;
-    let rows = Rows::new()?;
+    let rows = Rows::new()?.endpoints(false);
     let run = |threads: usize| {
-        rows.with(false, |from| {
-            let pool = Arc::new(Pool::new(threads));
-            let mut trainer = Trainer::new(&spec, &settings(), from, None, pool, Isa::detect())?;
-            while !trainer.finished() {
-                trainer.advance(&mut StepReport::default())?;
-            }
-            let params = &trainer.state().params;
-            Ok::<_, diffclf::Error>(params.iter().map(|x| x.to_bits()).collect::<Vec<_>>())
-        })
+        let (pool, from) = (Arc::new(Pool::new(threads)), rows.clone());
+        let mut trainer = Trainer::new(&spec, &settings(), from, None, pool, Isa::detect())?;
+        finish(&mut trainer)?;
+        let params = &trainer.state().params;
+        Ok::<_, diffclf::Error>(params.iter().map(|x| x.to_bits()).collect::<Vec<_>>())
     };
     let one = run(1)?;
     let same = run(2)? == one && run(5)? == one;
@@ -440,40 +435,40 @@ fn resume() -> diffclf::Result<Finding> {
         },
     };
     let pool = Arc::new(Pool::new(2));
-    let rows = Rows::new()?;
-    rows.with(false, |from| {
-        let make = || Trainer::new(&spec, &settings, from, None, pool.clone(), Isa::detect());
-        let finish = |mut trainer: Trainer<'_>| {
-            while !trainer.finished() {
-                trainer.advance(&mut StepReport::default())?;
-            }
-            let state = trainer.state();
-            let model = Model {
-                content: content(state.step),
-                params: state.params.clone(),
-                average: Some(state.average.clone()),
-            };
-            model.to_bytes()
+    let rows = Rows::new()?.endpoints(false);
+    let make = || {
+        let (pool, from) = (pool.clone(), rows.clone());
+        Trainer::new(&spec, &settings, from, None, pool, Isa::detect())
+    };
+    let end_of = |mut trainer: Trainer| {
+        finish(&mut trainer)?;
+        let state = trainer.state();
+        let model = Model {
+            content: content(state.step),
+            params: state.params.clone(),
+            average: Some(state.average.clone()),
         };
-        let whole = finish(make()?)?;
-        let mut first = make()?;
-        let (mut same, mut stops) = (true, 0);
-        while !first.finished() {
-            first.advance(&mut StepReport::default())?;
-            let checkpoint = Checkpoint {
-                content: content(first.state().step),
-                state: first.state().clone(),
-            };
-            let mut second = make()?;
-            second.resume(Checkpoint::from_bytes(&checkpoint.to_bytes()?)?.state)?;
-            same &= finish(second)? == whole;
-            stops += 1;
-        }
-        Ok(Finding::holds(
-            format!("stopped after each of {stops} steps"),
-            same,
-        ))
-    })
+        model.to_bytes()
+    };
+    let whole = end_of(make()?)?;
+    let (mut same, mut stops) = (true, 0);
+    diffclf::train::run(&mut make()?, &mut |first: &Trainer,
+                                            _: &StepReport|
+     -> diffclf::Result<ControlFlow<()>> {
+        let checkpoint = Checkpoint {
+            content: content(first.state().step),
+            state: first.state().clone(),
+        };
+        let mut second = make()?;
+        second.resume(Checkpoint::from_bytes(&checkpoint.to_bytes()?)?.state)?;
+        same &= end_of(second)? == whole;
+        stops += 1;
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(Finding::holds(
+        format!("stopped after each of {stops} steps"),
+        same,
+    ))
 }
 
 /// Models and arrays come back as they were; a cut or altered one does not.

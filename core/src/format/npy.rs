@@ -19,10 +19,15 @@ pub use write::{NpyNumber, write_npy};
 use crate::{Error, Result};
 use header::{Element, Header};
 
-/// Rows of numbers over the bytes of one .npy file.
+/// Rows of numbers over the bytes of one .npy file, borrowed.
+pub type NpyView<'a> = Npy<&'a [u8]>;
+
+/// Rows of numbers over the bytes of one .npy file, which `B` owns, shares or borrows. It must give the same bytes at every call.
 #[derive(Debug, Clone)]
-pub struct NpyView<'a> {
-    data: &'a [u8],
+pub struct Npy<B> {
+    bytes: B,
+    /// Where the numbers begin.
+    start: usize,
     element: Element,
     big_endian: bool,
     shape: Vec<usize>,
@@ -31,19 +36,19 @@ pub struct NpyView<'a> {
     column_offsets: Option<Vec<usize>>,
 }
 
-impl<'a> NpyView<'a> {
+impl<B: AsRef<[u8]>> Npy<B> {
     /// Reads the header and checks that `bytes` holds exactly the array it announces.
     ///
     /// # Errors
     /// [`Error::NotNpy`], [`Error::NpyHeader`], [`Error::NpyType`], [`Error::NpySize`] or [`Error::EmptyArray`].
-    pub fn parse(bytes: &'a [u8]) -> Result<Self> {
+    pub fn parse(bytes: B) -> Result<Self> {
         let Header {
             element,
             big_endian,
             fortran,
             shape,
             data,
-        } = Header::parse(bytes)?;
+        } = Header::parse(bytes.as_ref())?;
         if shape.is_empty() {
             return Err(Error::Shape {
                 what: "the .npy array".into(),
@@ -73,8 +78,10 @@ impl<'a> NpyView<'a> {
         }
         let dim = shape[1..].iter().product();
         let column_offsets = (fortran && shape.len() > 1).then(|| fortran_offsets(&shape, dim));
+        let start = bytes.as_ref().len() - data.len();
         Ok(Self {
-            data,
+            start,
+            bytes,
             element,
             big_endian,
             shape,
@@ -240,7 +247,7 @@ impl<'a> NpyView<'a> {
             bytes.reverse();
             decode(bytes)
         };
-        let (elements, _) = self.data.as_chunks::<SIZE>();
+        let (elements, _) = self.bytes.as_ref()[self.start..].as_chunks::<SIZE>();
         match (&self.column_offsets, self.big_endian) {
             (None, big_endian) => {
                 let elements = &elements[row * self.dim + first..][..out.len()];

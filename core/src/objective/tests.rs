@@ -21,6 +21,7 @@ use crate::system::{Covariance, GaussianMixture};
 use crate::train::{Endpoints, Losses, Source, Step, StepPlan};
 
 /// Normal rows, not centred, of a spread of their own in each coordinate.
+#[derive(Clone)]
 pub(crate) struct Cloud {
     pub(crate) seed: u64,
     pub(crate) mean: Vec<f64>,
@@ -46,13 +47,11 @@ pub(crate) fn clouds(spec: &ModelSpec) -> (Cloud, Cloud) {
     (cloud(31, 0.0), cloud(32, 0.9))
 }
 
-pub(crate) fn endpoints<'a>(spec: &ModelSpec, rows: &'a (Cloud, Cloud)) -> Endpoints<'a> {
+pub(crate) fn endpoints(spec: &ModelSpec, rows: &(Cloud, Cloud)) -> Endpoints {
+    let end = spec.process.is_interpolant();
     Endpoints {
-        start: &rows.0,
-        end: spec
-            .process
-            .is_interpolant()
-            .then_some(&rows.1 as &dyn Source),
+        start: Arc::new(rows.0.clone()),
+        end: end.then(|| Arc::new(rows.1.clone()) as Arc<dyn Source>),
     }
 }
 
@@ -117,7 +116,7 @@ pub(crate) fn run(
     step.run(
         params,
         number,
-        endpoints(spec, &rows),
+        &endpoints(spec, &rows),
         &mut losses,
         &mut gradient,
     )
@@ -385,7 +384,7 @@ fn a_step_without_the_truth_it_needs_is_refused() {
         let mut step = step::<f64>(&spec, sum, 3, false, 1, Isa::detect()).with_truth(None);
         let rows = clouds(&spec);
         let mut losses = Losses::default();
-        let result = step.run(&params, 0, endpoints(&spec, &rows), &mut losses, &mut []);
+        let result = step.run(&params, 0, &endpoints(&spec, &rows), &mut losses, &mut []);
         assert_eq!(result.is_err(), refused, "{terms}");
         if let Err(error) = result {
             let message = error.to_string();

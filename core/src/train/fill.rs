@@ -147,7 +147,7 @@ pub(super) struct Filler<'a, T> {
     pub(super) tables: &'a Tables<T>,
     pub(super) truth: Option<&'a dyn Energy>,
     pub(super) step: u64,
-    pub(super) from: Endpoints<'a>,
+    pub(super) from: &'a Endpoints,
 }
 
 impl<T: Real> Filler<'_, T> {
@@ -235,7 +235,7 @@ impl<T: Real> Filler<'_, T> {
         let row = k * d..(k + 1) * d;
         let start = &mut inputs.numbers(self.slots.start)[row.clone()];
         T::read_row(start, &mut |out| self.from.start.fill(self.step, unit, out));
-        if let (Some(source), Some(slot)) = (self.from.end, self.slots.end) {
+        if let (Some(source), Some(slot)) = (&self.from.end, self.slots.end) {
             let end = &mut inputs.numbers(slot)[row];
             T::read_row(end, &mut |out| source.fill(self.step, unit, out));
         }

@@ -1,7 +1,8 @@
-//! Training: the step on the tile executor, the optimiser, and the loop over stages.
+//! Training: the step on the tile executor, the optimiser, the trainer's stages, and the loop that drives it.
 
 mod adam;
 mod fill;
+mod fit;
 mod rate;
 mod settings;
 mod source;
@@ -9,6 +10,7 @@ mod step;
 mod trainer;
 
 pub use adam::{Adam, average, clip};
+pub use fit::{End, Moment, Observer, finish, run};
 pub use rate::{Decay, Rate};
 pub use settings::{HeldOut, StageSettings, TrainSettings};
 pub use source::{InMemory, Resampled, Shuffled, Source, Standardisation, Table};

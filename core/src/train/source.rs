@@ -1,17 +1,19 @@
 //! Sources of training rows: an array in memory or in a file, shuffled anew every epoch, or a system that is sampled
 //! afresh at every step.
 
+use std::sync::Arc;
+
 use crate::rng::{Permutation, Purpose, Stream};
 use crate::system::System;
 
 /// Gives the source row number `unit` of step `step`; a pure function of both.
-pub trait Source: Sync {
+pub trait Source: Send + Sync {
     /// Writes the row.
     fn fill(&self, step: u64, unit: usize, out: &mut [f32]);
 }
 
 /// An array of rows.
-pub trait Table: Sync {
+pub trait Table: Send + Sync {
     /// Number of rows.
     fn rows(&self) -> usize;
     /// Copies row `row`.
@@ -61,8 +63,8 @@ impl Standardisation {
 }
 
 /// A share of the rows of a table, shuffled once per epoch.
-pub struct Shuffled<'a> {
-    table: &'a dyn Table,
+pub struct Shuffled {
+    table: Arc<dyn Table>,
     standardisation: Standardisation,
     batch: usize,
     seed: u64,
@@ -72,18 +74,18 @@ pub struct Shuffled<'a> {
     count: usize,
 }
 
-impl<'a> Shuffled<'a> {
+impl Shuffled {
     /// Training and held-out shares; the held-out share has `held_out` rows.
     pub fn split(
-        table: &'a dyn Table,
+        table: Arc<dyn Table>,
         standardisation: &Standardisation,
         batch: usize,
         seed: u64,
         held_out: usize,
-    ) -> (Shuffled<'a>, Shuffled<'a>) {
+    ) -> (Shuffled, Shuffled) {
         let rows = table.rows();
         let share = |first, count| Shuffled {
-            table,
+            table: table.clone(),
             standardisation: standardisation.clone(),
             batch,
             seed,
@@ -100,7 +102,7 @@ impl<'a> Shuffled<'a> {
     }
 }
 
-impl Source for Shuffled<'_> {
+impl Source for Shuffled {
     /// Rows are dealt in order of one endless sequence of shuffled epochs; a batch may span two.
     fn fill(&self, step: u64, unit: usize, out: &mut [f32]) {
         let dealt = step * self.batch as u64 + unit as u64;
@@ -115,15 +117,15 @@ impl Source for Shuffled<'_> {
 }
 
 /// A system sampled afresh at every step.
-pub struct Resampled<'a> {
-    system: &'a System,
+pub struct Resampled {
+    system: Arc<System>,
     seed: u64,
     standardisation: Standardisation,
 }
 
-impl<'a> Resampled<'a> {
+impl Resampled {
     /// Draws from `system`; two endpoints of an interpolant need different seeds.
-    pub fn new(system: &'a System, seed: u64, standardisation: Standardisation) -> Resampled<'a> {
+    pub fn new(system: Arc<System>, seed: u64, standardisation: Standardisation) -> Resampled {
         Resampled {
             system,
             seed,
@@ -132,7 +134,7 @@ impl<'a> Resampled<'a> {
     }
 }
 
-impl Source for Resampled<'_> {
+impl Source for Resampled {
     fn fill(&self, step: u64, unit: usize, out: &mut [f32]) {
         let mut stream = Stream::new(self.seed, Purpose::System, step, unit as u64);
         self.system.sample_row(&mut stream, out);

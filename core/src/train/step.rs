@@ -28,13 +28,13 @@ pub struct StepPlan {
     pub purpose: Purpose,
 }
 
-/// Where the source rows come from.
-#[derive(Clone, Copy)]
-pub struct Endpoints<'a> {
+/// Where the source rows come from; cheap to clone.
+#[derive(Clone)]
+pub struct Endpoints {
     /// `x_0`.
-    pub start: &'a dyn Source,
+    pub start: Arc<dyn Source>,
     /// `x_1` of an interpolant.
-    pub end: Option<&'a dyn Source>,
+    pub end: Option<Arc<dyn Source>>,
 }
 
 /// Loss sums of one chunk, and its first non-finite value.
@@ -195,7 +195,7 @@ impl<T: Real> Step<T> {
         &mut self,
         params: &[T],
         step: u64,
-        from: Endpoints<'_>,
+        from: &Endpoints,
         losses: &mut Losses,
         gradient: &mut [T],
     ) -> Result<()> {
@@ -304,11 +304,11 @@ impl<T: Real> Step<T> {
 
     /// The inputs of step `step`, for an independent implementation to check: start rows, end rows, noises, and times as
     /// grid levels or as values, all row-major.
-    pub fn draws(&self, step: u64, from: Endpoints<'_>) -> Draws {
+    pub fn draws(&self, step: u64, from: &Endpoints) -> Draws {
         let (d, n, batch) = (self.spec.dim, self.plan.levels, self.plan.batch);
         let mut draws = Draws {
             start: vec![0.0; batch * d],
-            end: from.end.map_or(Vec::new(), |_| vec![0.0; batch * d]),
+            end: vec![0.0; if from.end.is_some() { batch * d } else { 0 }],
             noise: Vec::new(),
             levels: Vec::new(),
             times: Vec::new(),
@@ -341,7 +341,7 @@ impl<T: Real> Step<T> {
         for unit in 0..batch {
             from.start
                 .fill(step, unit, &mut draws.start[unit * d..][..d]);
-            if let Some(end) = from.end {
+            if let Some(end) = &from.end {
                 end.fill(step, unit, &mut draws.end[unit * d..][..d]);
             }
             let mut stream = time_stream(&self.plan, step, unit);

@@ -2,6 +2,7 @@
 //! back, rows dealt fairly, and a run that learns.
 
 mod determinism;
+mod fit;
 mod learning;
 mod rows;
 mod stops;
@@ -39,16 +40,19 @@ fn settings(steps: [u64; 2]) -> TrainSettings {
     }
 }
 
-fn trainer<'a>(
+fn trainer(
     spec: &ModelSpec,
     settings: &TrainSettings,
-    train: Endpoints<'a>,
-    held_out: Option<(Endpoints<'a>, usize)>,
-) -> Trainer<'a> {
+    train: Endpoints,
+    held_out: Option<(Endpoints, usize)>,
+) -> Trainer {
     let pool = Arc::new(Pool::new(1));
     Trainer::new(spec, settings, train, held_out, pool, Isa::detect()).unwrap()
 }
 
-fn one(start: &dyn Source) -> Endpoints<'_> {
-    Endpoints { start, end: None }
+fn one(start: &(impl Source + Clone + 'static)) -> Endpoints {
+    Endpoints {
+        start: Arc::new(start.clone()),
+        end: None,
+    }
 }

@@ -57,11 +57,11 @@ pub struct StepReport {
 }
 
 /// See the module's text.
-pub struct Trainer<'a> {
+pub struct Trainer {
     spec: ModelSpec,
     settings: TrainSettings,
-    train: Endpoints<'a>,
-    held_out: Option<(Endpoints<'a>, usize)>,
+    train: Endpoints,
+    held_out: Option<(Endpoints, usize)>,
     pool: Arc<Pool>,
     isa: Isa,
     state: State,
@@ -71,16 +71,16 @@ pub struct Trainer<'a> {
     truth: Option<Arc<dyn Energy>>,
 }
 
-impl<'a> Trainer<'a> {
+impl Trainer {
     /// A run from the start. `held_out`: rows that are not trained on, and how many to evaluate.
     pub fn new(
         spec: &ModelSpec,
         settings: &TrainSettings,
-        train: Endpoints<'a>,
-        held_out: Option<(Endpoints<'a>, usize)>,
+        train: Endpoints,
+        held_out: Option<(Endpoints, usize)>,
         pool: Arc<Pool>,
         isa: Isa,
-    ) -> Result<Trainer<'a>> {
+    ) -> Result<Trainer> {
         spec.validate()?;
         settings.validate(spec)?;
         let layout = spec.layout();
@@ -119,7 +119,7 @@ impl<'a> Trainer<'a> {
     }
 
     /// Gives the run the exact densities of its data, in the model's coordinates, for objectives that compare with them.
-    pub fn with_truth(mut self, truth: Option<Arc<dyn Energy>>) -> Trainer<'a> {
+    pub fn with_truth(mut self, truth: Option<Arc<dyn Energy>>) -> Trainer {
         self.truth = truth;
         self.built = None;
         self
@@ -221,7 +221,7 @@ impl<'a> Trainer<'a> {
         train.run(
             &state.params,
             number,
-            self.train,
+            &self.train,
             &mut report.losses,
             &mut self.gradient,
         )?;
@@ -253,7 +253,7 @@ impl<'a> Trainer<'a> {
         report.stopped_early = false;
         let done = state.step - state.stage_start;
         if let (Some(rule), Some((from, _)), Some(step)) =
-            (self.settings.held_out, self.held_out, held_out)
+            (self.settings.held_out, &self.held_out, held_out)
             && (done.is_multiple_of(rule.every) || done == s.steps)
         {
             let mut losses = Losses::default();

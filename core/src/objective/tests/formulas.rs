@@ -482,7 +482,7 @@ pub(crate) fn by_formula_with(
 ) -> Vec<Value> {
     let clouds = clouds(spec);
     let step = step::<f64>(spec, sum, batch, false, 1, Isa::detect());
-    let draws: Draws = step.draws(number, endpoints(spec, &clouds));
+    let draws: Draws = step.draws(number, &endpoints(spec, &clouds));
     let (model, backward) = (Reference::new(spec, params), Reference::new(spec, backward));
     let truth = truth(spec);
     let (d, n) = (spec.dim, sum.levels);

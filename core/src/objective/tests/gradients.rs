@@ -23,7 +23,7 @@ impl Loss<'_> {
         let mut losses = Losses::default();
         let from = endpoints(self.spec, &self.rows);
         self.step
-            .run(&params, 3, from, &mut losses, &mut [])
+            .run(&params, 3, &from, &mut losses, &mut [])
             .unwrap();
         losses.total
     }

@@ -41,7 +41,7 @@ fn diffclf_of_exact_marginals_is_the_bayes_risk() {
             let (found, _) = run(&spec, sum, batch, &params, 2);
             let rows = clouds(&spec);
             let step = step::<f64>(&spec, sum, batch, false, 1, Isa::detect());
-            let draws = step.draws(2, endpoints(&spec, &rows));
+            let draws = step.draws(2, &endpoints(&spec, &rows));
             let mut bayes = 0.0;
             for row in 0..batch {
                 let times = &draws.times[row * levels..][..levels];
@@ -99,7 +99,7 @@ fn true_marginals_are_stationary_points_of_every_loss() {
                 step.run(
                     &params,
                     number,
-                    endpoints(&spec, &rows),
+                    &endpoints(&spec, &rows),
                     &mut losses,
                     &mut gradient,
                 )

@@ -87,7 +87,7 @@ fn run<T: Real>(
         step.run(
             &params,
             number,
-            endpoints(spec, &rows),
+            &endpoints(spec, &rows),
             &mut losses,
             &mut gradient,
         )
@@ -155,7 +155,7 @@ fn draws_belong_to_their_row() {
         let rows = clouds(&spec);
         let draws = |batch, threads, number| {
             step::<f32>(&spec, sum, batch, false, threads, Isa::detect())
-                .draws(number, endpoints(&spec, &rows))
+                .draws(number, &endpoints(&spec, &rows))
         };
         let (few, many, later) = (draws(7, 1, 3), draws(64, 5, 3), draws(7, 1, 4));
         let (d, n) = (spec.dim, sum.levels);
@@ -186,7 +186,7 @@ fn held_out_draws_are_others() {
         };
         let step =
             Step::<f32>::new(&spec, plan, false, Arc::new(Pool::new(1)), Isa::detect()).unwrap();
-        step.draws(0, endpoints(&spec, &rows))
+        step.draws(0, &endpoints(&spec, &rows))
     };
     use crate::rng::Purpose;
     let (train, held_out) = (draws(Purpose::Noise), draws(Purpose::Evaluate));

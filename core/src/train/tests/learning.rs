@@ -6,6 +6,7 @@ use crate::rng::{Purpose, Stream};
 use crate::system::{Covariance, GaussianMixture};
 
 /// Two modes on a line, 0.7 and 0.3, of different widths, with next to nothing in between.
+#[derive(Clone)]
 struct Modes(GaussianMixture);
 
 impl Modes {
@@ -62,10 +63,7 @@ fn the_joint_loss_learns_the_weights_of_modes() {
     };
     settings.stages[1].rate.peak = 1e-2;
     let mut run = trainer(&spec, &settings, one(&source), None);
-    let mut report = StepReport::default();
-    while !run.finished() {
-        run.advance(&mut report).unwrap();
-    }
+    finish(&mut run).unwrap();
     let params = run.averaged().to_vec();
     let pool = Arc::new(Pool::new(1));
     let energy = LearnedEnergy::<f32>::new(spec.clone(), params, pool, Isa::detect()).unwrap();

@@ -95,6 +95,7 @@ fn a_patient_stage_ends_with_its_best_parameters() {
 }
 
 /// Finite rows but for one row of one step.
+#[derive(Clone)]
 struct Spoiled {
     rows: Cloud,
     step: u64,
@@ -185,8 +186,8 @@ fn a_gradient_that_is_not_finite_is_named() {
     let spec = small("linear", Form::InnerProduct);
     let (start, end) = clouds(&spec);
     let from = Endpoints {
-        start: &start,
-        end: Some(&end),
+        start: Arc::new(start),
+        end: Some(Arc::new(end)),
     };
     let settings = settings([5, 0]);
     let mut run = trainer(&spec, &settings, from, None);

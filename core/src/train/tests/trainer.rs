@@ -29,11 +29,8 @@ fn bytes(spec: &ModelSpec, settings: &TrainSettings, state: &State) -> Vec<u8> {
     checkpoint.to_bytes().unwrap()
 }
 
-fn finish(trainer: &mut Trainer<'_>) {
-    let mut report = StepReport::default();
-    while !trainer.finished() {
-        trainer.advance(&mut report).unwrap();
-    }
+fn finish(trainer: &mut Trainer) {
+    super::finish(trainer).unwrap();
 }
 
 /// Stops after every single step, the ends of stages and early stops among them.
@@ -65,8 +62,9 @@ fn resuming_anywhere_gives_the_same_bytes() {
                 .for_each(|stage| stage.rate.peak = peak);
             let rows = clouds(&spec);
             let from = endpoints(&spec, &rows);
-            let kept = held_out.map(|_| (from, 10));
-            let mut whole = trainer(&spec, &settings, from, kept);
+            let kept = held_out.map(|_| (from.clone(), 10));
+            let make = || trainer(&spec, &settings, from.clone(), kept.clone());
+            let mut whole = make();
             let mut saved = vec![bytes(&spec, &settings, whole.state())];
             let (mut report, mut early) = (StepReport::default(), 0);
             while !whole.finished() {
@@ -81,7 +79,7 @@ fn resuming_anywhere_gives_the_same_bytes() {
                 let checkpoint = Checkpoint::from_bytes(saved).unwrap();
                 assert_eq!(checkpoint.state.step, k as u64);
                 assert_eq!(checkpoint.to_bytes().unwrap(), *saved);
-                let mut rest = trainer(&spec, &settings, from, kept);
+                let mut rest = make();
                 rest.resume(checkpoint.state).unwrap();
                 finish(&mut rest);
                 assert!(
@@ -151,8 +149,8 @@ fn an_interpolant_needs_two_endpoints_and_a_diffusion_one() {
         let spec = small(process, Form::InnerProduct);
         let (start, end) = clouds(&spec);
         let from = Endpoints {
-            start: &start,
-            end: two.then_some(&end as &dyn Source),
+            start: Arc::new(start),
+            end: two.then(|| Arc::new(end) as Arc<dyn Source>),
         };
         let mut run = trainer(&spec, &settings([2, 2]), from, None);
         let message = run
