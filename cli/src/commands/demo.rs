@@ -21,7 +21,7 @@ use diffclf_report::heatmap::Heatmap;
 use diffclf_report::page::{Figure, Page, Table};
 use diffclf_report::text::table_text;
 use diffclf_run::coordinates::Coordinates;
-use diffclf_run::data::{Origin, Prepared};
+use diffclf_run::data::{DataSet, Prepared};
 use diffclf_run::error::{Error, Result};
 use diffclf_run::files::{refuse_overwrite, write_atomic};
 use diffclf_run::{Bar, Watch};
@@ -113,8 +113,8 @@ pub fn run(args: Args) -> Result<()> {
         .mixture()
         .cloned()
         .ok_or_else(|| Error::Failed("two-modes is no mixture".into()))?;
-    let origin = Origin::system(system, 0, None, 0)?;
-    let standardisation = origin.moments(&mut |_| ())?.standardisation();
+    let origin = DataSet::system(system, 0, None, 0)?;
+    let standardisation = origin.moments(&mut Vec::new())?.standardisation();
     let process = Process::by_name("vp")?;
     let mut spec = ModelSpec::new(2, process);
     spec.grid = TimeGrid::new(
