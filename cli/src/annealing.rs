@@ -3,7 +3,7 @@
 use crate::print::print;
 use diffclf::format::npy::write_npy;
 use diffclf::sample::mcmc::Kernel;
-use diffclf::sample::{Particles, Resampling, Smc};
+use diffclf::sample::{Baseline, Particles, Resampling, Smc};
 use diffclf_report::page::Table;
 use diffclf_report::text::table_text;
 use diffclf_run::error::{Error, Result};
@@ -60,6 +60,7 @@ impl SmcArgs {
             adaptive: self.adaptive,
             least_overlap: self.least_overlap,
             genealogy: false,
+            runs: 1,
             seed: self.seed,
         };
         smc.validate()?;
@@ -153,10 +154,7 @@ pub fn print_runs(caption: String, runs: &[(&str, &Particles)]) -> Result<()> {
         caption,
         header,
         rows: vec![
-            text(
-                &|run| format!("{:.3} ± {:.3}", run.log_z.value, run.log_z.error),
-                "log Z",
-            ),
+            text(&|run| format!("{:.3}", run.log_z), "log Z"),
             text(
                 &|run| format!("{:.1} %", 100.0 * run.ess()),
                 "effective sample size",
@@ -183,7 +181,23 @@ pub fn print_runs(caption: String, runs: &[(&str, &Particles)]) -> Result<()> {
             ),
         ],
     };
-    print(&table_text(&table))
+    print(&table_text(&table))?;
+    if runs
+        .iter()
+        .any(|(_, run)| run.baseline == Baseline::FirstLevel)
+    {
+        print(
+            "note: the start's density is not known, so its points count as draws of the model's first level: log Z is relative to that \
+             level, and shares of modes that moves do not connect are as wrong as it is there\n",
+        )?;
+    }
+    if runs.iter().any(|(_, run)| run.biased_moves) {
+        print(
+            "note: these moves have no acceptance test, so weights and log Z carry the error of their step size; mala, hmc and \
+             random-walk have none\n",
+        )?;
+    }
+    Ok(())
 }
 
 fn mean_acceptance(run: &Particles) -> f64 {
@@ -194,6 +208,8 @@ fn mean_acceptance(run: &Particles) -> f64 {
 pub fn record_of(run: &Particles) -> Value {
     json!({
         "log_z": run.log_z,
+        "baseline": run.baseline,
+        "biased_moves": run.biased_moves,
         "ess": run.ess(),
         "least_overlap": run.least_overlap(),
         "families": run.families,

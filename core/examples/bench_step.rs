@@ -6,16 +6,15 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use diffclf::Result;
-use diffclf::energy::{Form, LearnedEnergy, ModelSpec, NetworkSpec};
+use diffclf::energy::{Coordinates, Form, LearnedEnergy, ModelSpec};
 use diffclf::engine::{Isa, Pool};
+use diffclf::network::NetworkSpec;
 use diffclf::objective::parse_terms;
 use diffclf::process::sampler::GridStratified;
 use diffclf::process::{Process, TimeSampler};
-use diffclf::rng::{Purpose, Stream};
+use diffclf::rng::{Part, Purpose, Stream};
 use diffclf::system::System;
-use diffclf::train::{
-    Adam, Endpoints, InMemory, Losses, Shuffled, Source, Standardisation, Step, StepPlan, clip,
-};
+use diffclf::train::{Adam, Endpoints, InMemory, Losses, Shuffled, Source, Step, StepPlan, clip};
 
 /// What is timed.
 #[derive(Clone)]
@@ -78,7 +77,7 @@ impl Case {
             batch: self.batch,
             times: TimeSampler::GridStratified(GridStratified {}),
             seed: 1,
-            purpose: Purpose::Noise,
+            part: Part::Training,
         };
         Step::new(&self.spec, plan, true, pool, isa)
     }
@@ -98,14 +97,14 @@ impl Case {
     }
 
     fn endpoints(&self) -> Result<Endpoints> {
-        let identity = Standardisation::identity(self.spec.dim);
+        let identity = Coordinates::identity(self.spec.dim);
         let table = Arc::new(self.table()?);
-        let source = |seed| -> Arc<dyn Source> {
-            Arc::new(Shuffled::split(table.clone(), &identity, self.batch, seed, 0).0)
+        let source = |endpoint| -> Arc<dyn Source> {
+            Arc::new(Shuffled::split(endpoint, table.clone(), &identity, self.batch, 7, 0).0)
         };
         Ok(Endpoints {
-            start: source(7),
-            end: self.spec.process.is_interpolant().then(|| source(8)),
+            start: source(0),
+            end: self.spec.process.is_interpolant().then(|| source(1)),
         })
     }
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use diffclf::energy::exact::ExactPath;
-use diffclf::energy::{LearnedEnergy, ModelSpec};
+use diffclf::energy::{Coordinates, LearnedEnergy, ModelSpec};
 use diffclf::engine::{Isa, Pool};
 use diffclf::metric::{Evaluation, EvaluationSettings};
 use diffclf::model::{Checkpoint, Content, DataRecord, Record};
@@ -22,7 +22,7 @@ use diffclf::process::sampler::Close;
 use diffclf::process::{Process, TimeSampler};
 use diffclf::system::System;
 use diffclf::train::{
-    Endpoints, InMemory, Shuffled, Standardisation, State, StepReport, TrainSettings, Trainer, run,
+    Endpoints, InMemory, Shuffled, State, StepReport, TrainSettings, Trainer, run,
 };
 
 type Outcome<T> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -64,7 +64,7 @@ impl Comparison {
     fn content(&self, settings: &TrainSettings, steps: u64) -> Content {
         Content {
             spec: self.spec.clone(),
-            standardisation: Standardisation::identity(self.spec.dim),
+            standardisation: Coordinates::identity(self.spec.dim),
             record: Record {
                 version: env!("CARGO_PKG_VERSION").into(),
                 settings: settings.clone(),
@@ -76,6 +76,7 @@ impl Comparison {
                     sha256: None,
                 }],
                 units: "kT".into(),
+                streams: diffclf::rng::STREAMS,
             },
         }
     }
@@ -87,8 +88,8 @@ impl Comparison {
         from: Option<State>,
         until: u64,
     ) -> diffclf::Result<(State, Vec<f32>, f64)> {
-        let identity = Standardisation::identity(self.spec.dim);
-        let (source, _) = Shuffled::split(self.table.clone(), &identity, settings.batch, 1, 0);
+        let identity = Coordinates::identity(self.spec.dim);
+        let (source, _) = Shuffled::split(0, self.table.clone(), &identity, settings.batch, 1, 0);
         let endpoints = Endpoints {
             start: Arc::new(source),
             end: None,

@@ -22,12 +22,13 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use diffclf::energy::{Energy, ModelSpec, NetworkSpec};
+//! use diffclf::energy::{Coordinates, Energy, ModelSpec, Prior};
+//! use diffclf::network::NetworkSpec;
 //! use diffclf::engine::{Isa, Pool};
 //! use diffclf::process::Process;
-//! use diffclf::sample::{Prior, Sampler, Task, times_of};
+//! use diffclf::sample::{Sampler, Task, times_of};
 //! use diffclf::system::System;
-//! use diffclf::train::{Endpoints, Resampled, Standardisation, TrainSettings, Trainer, finish};
+//! use diffclf::train::{Endpoints, Resampled, TrainSettings, Trainer, finish};
 //!
 //! # fn main() -> diffclf::Result<()> {
 //! // A mixture of two modes of weights 2/3 and 1/3.
@@ -38,7 +39,7 @@
 //!
 //! // Score first, then score and classification together.
 //! let settings = TrainSettings::two_stages(128, 100, 100, 4);
-//! let source = Resampled::new(system, 1, Standardisation::identity(2));
+//! let source = Resampled::new(0, system, 1, Coordinates::identity(2));
 //! let (pool, isa) = (Arc::new(Pool::with_all_cores()), Isa::detect());
 //! let from = Endpoints { start: Arc::new(source), end: None };
 //! let mut trainer = Trainer::new(&spec, &settings, from, None, pool.clone(), isa)?;

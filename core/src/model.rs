@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::energy::{LearnedEnergy, ModelSpec};
+use crate::Result;
+use crate::energy::{Coordinates, InDataCoordinates, LearnedEnergy, ModelSpec};
 use crate::engine::{Isa, Pool};
 use crate::format::model::{ModelFile, Tensor};
-use crate::train::{Standardisation, State, TrainSettings};
-use crate::{Error, Result};
+use crate::train::{State, TrainSettings};
 
 /// Where the training rows came from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -38,6 +38,13 @@ pub struct Record {
     pub data: Vec<DataRecord>,
     /// Units of energies.
     pub units: String,
+    /// Version of the random streams ([`crate::rng::STREAMS`]); files from before there was a number have version 1.
+    #[serde(default = "first_streams")]
+    pub streams: u32,
+}
+
+fn first_streams() -> u32 {
+    1
 }
 
 /// What the JSON part of a model file holds.
@@ -46,10 +53,39 @@ pub struct Record {
 pub struct Content {
     /// Definition of the energy.
     pub spec: ModelSpec,
-    /// Map from the user's coordinates to the model's.
-    pub standardisation: Standardisation,
+    /// Map from the data's coordinates to the model's.
+    pub standardisation: Coordinates,
     /// Training.
     pub record: Record,
+}
+
+impl Content {
+    /// Refuses a definition that cannot be built, and a map that does not fit it.
+    fn validate(&self) -> Result<()> {
+        self.spec.validate()?;
+        self.standardisation.validate(self.spec.dim)
+    }
+
+    /// Points at `time`, in place, to the model's coordinates.
+    pub fn points_to_model(&self, time: f64, points: &mut [f64]) {
+        self.standardisation
+            .points_to_model(&self.spec.process, time, points);
+    }
+
+    /// Points at `time`, in place, from the model's coordinates to those of the data.
+    pub fn points_to_data(&self, time: f64, points: &mut [f64]) {
+        self.standardisation
+            .points_to_data(&self.spec.process, time, points);
+    }
+
+    /// An energy or velocity of the model's coordinates (`&LearnedEnergy`, `&dyn Energy`, `Arc<...>`) in those of the data.
+    pub fn in_data_coordinates<P>(&self, inner: P) -> InDataCoordinates<P> {
+        InDataCoordinates {
+            inner,
+            process: self.spec.process,
+            map: self.standardisation.clone(),
+        }
+    }
 }
 
 /// A model and its parameters.
@@ -72,6 +108,16 @@ impl Model {
     /// The energy in the model's own (standardised) coordinates.
     pub fn energy(&self, pool: Arc<Pool>, isa: Isa) -> Result<LearnedEnergy<f32>> {
         LearnedEnergy::new(self.content.spec.clone(), self.best().to_vec(), pool, isa)
+    }
+
+    /// The energy in the coordinates of the data.
+    pub fn in_data_coordinates(
+        &self,
+        pool: Arc<Pool>,
+        isa: Isa,
+    ) -> Result<InDataCoordinates<Arc<LearnedEnergy>>> {
+        let energy = Arc::new(self.energy(pool, isa)?);
+        Ok(self.content.in_data_coordinates(energy))
     }
 
     /// Bytes of the model file.
@@ -97,21 +143,7 @@ impl Model {
         let file = ModelFile::from_bytes(bytes)?;
         file.expect_kind("model")?;
         let content: Content = file.content_as()?;
-        content.spec.validate()?;
-        if content.standardisation.shift.len() != content.spec.dim
-            || content.standardisation.scale <= 0.0
-            || !content.standardisation.scale.is_finite()
-        {
-            return Err(Error::Shape {
-                what: "the model's standardisation".into(),
-                found: format!(
-                    "{} numbers, scale {}",
-                    content.standardisation.shift.len(),
-                    content.standardisation.scale
-                ),
-                expected: format!("{} numbers and a positive scale", content.spec.dim),
-            });
-        }
+        content.validate()?;
         let layout = content.spec.layout();
         let read = |prefix: &str| -> Result<Vec<f32>> {
             let mut params = Vec::new();
@@ -192,7 +224,7 @@ impl Checkpoint {
         let file = ModelFile::from_bytes(bytes)?;
         file.expect_kind("checkpoint")?;
         let c: CheckpointContent = file.content_as()?;
-        c.content.spec.validate()?;
+        c.content.validate()?;
         let n = c.content.spec.layout().len();
         let required = |name: &str| file.f32(name, &[n]).map(<[f32]>::to_vec);
         let optional = |name: &str| {
@@ -213,6 +245,7 @@ impl Checkpoint {
             best: c.best,
             best_params: optional("best_params")?,
             since_best: c.since_best,
+            streams: c.content.record.streams,
         };
         Ok(Checkpoint {
             content: c.content,

@@ -8,25 +8,60 @@
 //! written as loops over lanes that the compiler vectorises. They use only additions, multiplications, square roots and integer
 //! operations, never a fused multiply-add, so every instruction set gives the same bits.
 
-/// What a stream of draws is for. Different purposes never share numbers, so adding draws to one leaves the others alone.
+/// Version of the streams: which purposes there are and what is drawn for each. A run is continued only with the streams it began
+/// with. Version 1 drew the rows of a system from the stream of its parameters and set held-out draws apart by other seeds.
+pub const STREAMS: u32 = 2;
+
+/// What the rows of a training step are used for; the two never share draws.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u64)]
-pub enum Purpose {
+pub enum Part {
+    /// Rows that are learned from.
+    Training = 0,
+    /// Rows that are held out.
+    HeldOut = 1,
+}
+
+/// Says each purpose once: its name, what tells its streams apart, its number.
+macro_rules! purposes {
+    ($($(#[$doc:meta])* $name:ident $(($index:ident: $type:ty))? = $code:literal,)*) => {
+        /// What a stream of draws is for. Each purpose serves one end, and different purposes never share numbers, so adding
+        /// draws to one leaves the others alone. Where one run draws the same thing for several parties (endpoints, parts of the
+        /// data), their index belongs to the purpose.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Purpose {
+            $($(#[$doc])* $name $(($type))?,)*
+        }
+
+        impl Purpose {
+            /// Names and numbers of all purposes.
+            pub const ALL: &[(&str, u32)] = &[$((stringify!($name), $code)),*];
+
+            /// The number of a purpose, and its index above it.
+            const fn code(self) -> u64 {
+                match self {
+                    $(Purpose::$name $(($index))? => $code $(| ($index as u64) << 32)?,)*
+                }
+            }
+        }
+    };
+}
+
+purposes! {
     /// Initial weights of a network.
     Init = 1,
-    /// Training and held-out parts of a data set.
-    Split = 2,
-    /// Which rows form a batch.
-    Batch = 3,
-    /// Diffusion times.
-    Time = 4,
-    /// The noise Z of Y_t = X_t + gamma Z.
-    Noise = 5,
+    /// Which rows of an endpoint's data are held out.
+    Split(endpoint: u32) = 2,
+    /// Which rows of an endpoint form a batch.
+    Batch(endpoint: u32) = 3,
+    /// Diffusion times of a step.
+    Time(part: Part) = 4,
+    /// The noise Z of Y_t = X_t + gamma Z in a step.
+    Noise(part: Part) = 5,
     /// Fixed parameters of a test system, such as the means of a mixture.
     System = 6,
-    /// Samples of a system or of an exact path at its data end.
+    /// Samples of a system, or of an exact path at its data end, for a caller with a seed of its own.
     Data = 7,
-    /// Samples of an interpolant's second endpoint.
+    /// Samples of an exact path's second endpoint.
     End = 8,
     /// A sampler run on a learned model.
     Sample = 9,
@@ -34,8 +69,8 @@ pub enum Purpose {
     Evaluate = 10,
     /// Bootstrap replicas of an estimate.
     Bootstrap = 11,
-    /// Random probe vectors (Hutchinson).
-    Probe = 12,
+    /// Random probe vectors of a step (Hutchinson).
+    Probe(part: Part) = 12,
     /// Drawing in tests and self-tests.
     Test = 13,
     /// Proposals and momenta of Markov chain Monte Carlo.
@@ -48,12 +83,42 @@ pub enum Purpose {
     Swap = 17,
     /// Directions of sliced distances.
     Slice = 18,
-    /// Noised rows and draws of a diagnosis.
-    Diagnose = 30,
+    /// Rows of a system at an endpoint, drawn afresh at every step.
+    Rows(endpoint: u32) = 19,
+    /// A fixed set of rows of a system, drawn once to train on.
+    Drawn(endpoint: u32) = 20,
+    /// Rows of a system that a model is judged by, none of them trained on.
+    Judge(endpoint: u32) = 21,
+    /// Rows of a system from which a learned path departs.
+    Departure(endpoint: u32) = 22,
+    /// Samples of a system that is a state of a free-energy difference.
+    State(endpoint: u32) = 23,
+    /// Two independent reference samples of a comparison.
+    Reference(half: u32) = 24,
+    /// Points of a learned path between two sets of rows.
+    Path = 25,
+    /// Exact samples by which mode weights are measured.
+    ModeWeights = 26,
+    /// Random probe vectors of a flow's divergence.
+    Divergence = 27,
+    /// Lengths of Hamiltonian trajectories.
+    Length = 28,
+    /// Equally weighted particles out of weighted ones.
+    Equalise = 29,
+    /// Noised rows of a diagnosis; rows judged by and rows trained on are two sets.
+    Diagnose(set: u32) = 30,
+    /// Which of those rows come first.
+    DiagnoseOrder(set: u32) = 31,
+    /// Which level a point of the calibration is drawn at.
+    Calibrate = 32,
+    /// Draws from the proposal of a diagnosis.
+    Propose = 33,
+    /// Dealings of a permutation test.
+    Deal = 34,
     /// The second noise of a pair of close times.
-    Partner = 40,
+    Partner(part: Part) = 40,
     /// The noise of points at known ends.
-    Ends = 41,
+    Ends(part: Part) = 41,
 }
 
 /// One step of the splitmix64 sequence (Steele, Lea, Flood 2014): a bijection of 64-bit words with full avalanche.
@@ -66,7 +131,7 @@ const fn mix(word: u64) -> u64 {
 
 /// Philox key of (seed, purpose, step). For a fixed seed and purpose it is a bijection of the step: steps never collide.
 const fn key_of(seed: u64, purpose: Purpose, step: u64) -> [u32; 2] {
-    let key = mix(mix(mix(seed) ^ purpose as u64) ^ step);
+    let key = mix(mix(mix(seed) ^ purpose.code()) ^ step);
     [key as u32, (key >> 32) as u32]
 }
 
@@ -265,8 +330,8 @@ pub fn fill_normal_rows(
 ///
 /// ```
 /// use diffclf::rng::{Purpose, Stream};
-/// let mut a = Stream::new(7, Purpose::Noise, 100, 3);
-/// let mut b = Stream::new(7, Purpose::Noise, 100, 3);
+/// let mut a = Stream::new(7, Purpose::Sample, 100, 3);
+/// let mut b = Stream::new(7, Purpose::Sample, 100, 3);
 /// assert_eq!(a.normal(), b.normal());
 /// ```
 #[derive(Clone, Debug)]
@@ -381,10 +446,10 @@ pub struct Permutation {
 impl Permutation {
     const ROUNDS: u64 = 6;
 
-    /// The permutation of 0..n for one epoch.
-    pub fn new(seed: u64, epoch: u64, n: u64) -> Self {
+    /// The permutation of 0..n for one purpose and epoch.
+    pub fn new(seed: u64, purpose: Purpose, epoch: u64, n: u64) -> Self {
         let bits = u64::BITS - n.saturating_sub(1).leading_zeros();
-        let key = mix(mix(mix(seed) ^ Purpose::Batch as u64) ^ epoch);
+        let key = mix(mix(mix(seed) ^ purpose.code()) ^ epoch);
         Self {
             n,
             key,

@@ -4,16 +4,17 @@ use std::alloc::{GlobalAlloc, Layout, System as Memory};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use diffclf::energy::{Form, ModelSpec, NetworkSpec};
+use diffclf::energy::{Coordinates, Form, ModelSpec};
 use diffclf::engine::{Isa, Pool};
+use diffclf::network::NetworkSpec;
 use diffclf::objective::parse_terms;
 use diffclf::process::sampler::{GridStratified, LogSnrNormal, Uniform};
 use diffclf::process::{Process, TimeSampler};
-use diffclf::rng::Purpose;
+use diffclf::rng::Part;
 use diffclf::system::System;
 use diffclf::train::{
-    Adam, Endpoints, InMemory, Losses, Resampled, Shuffled, Source, Standardisation, Step,
-    StepPlan, StepReport, TrainSettings, Trainer, average, clip,
+    Adam, Endpoints, InMemory, Losses, Resampled, Shuffled, Source, Step, StepPlan, StepReport,
+    TrainSettings, Trainer, average, clip,
 };
 
 /// Counts what every thread asks for while it is told to.
@@ -98,9 +99,9 @@ fn steps_do_not_allocate() {
             let spec = model(process, form, dim);
             let settings = TrainSettings::two_stages(200, STEPS, STEPS, 4);
             let system = Arc::new(System::by_name("mog40", dim, 0).unwrap());
-            let identity = Standardisation::identity(dim);
-            let fresh = Resampled::new(system, 1, identity.clone());
-            let (dealt, _) = Shuffled::split(wide.clone(), &identity, 200, 2, 5);
+            let identity = Coordinates::identity(dim);
+            let fresh = Resampled::new(0, system, 1, identity.clone());
+            let (dealt, _) = Shuffled::split(0, wide.clone(), &identity, 200, 2, 5);
             let start: Arc<dyn Source> = if dim == 300 {
                 Arc::new(dealt)
             } else {
@@ -149,10 +150,10 @@ fn steps_do_not_allocate() {
                 batch: 100,
                 times,
                 seed: 3,
-                purpose: Purpose::Noise,
+                part: Part::Training,
             };
             let system = Arc::new(System::by_name("mog2", 5, 0).unwrap());
-            let source = Resampled::new(system, 1, Standardisation::identity(5));
+            let source = Resampled::new(0, system, 1, Coordinates::identity(5));
             let from = Endpoints {
                 start: Arc::new(source),
                 end: None,

@@ -112,7 +112,11 @@ impl Experiment for Chosen<'_, Budget> {
             path: if method == EXACT { &exact } else { &learned },
             target: &exact,
             times: &times,
-            start: Start::Points(&points),
+            start: Start::Draws {
+                points: &points,
+                density: &exact,
+                time: times[0],
+            },
             transport: Some(&kernels),
         };
         let smc = Smc {
@@ -126,6 +130,7 @@ impl Experiment for Chosen<'_, Budget> {
             // A baseline that loses its way is a result, not a mistake.
             least_overlap: 0.0,
             genealogy: false,
+            runs: 1,
             seed,
         };
         let mut progress = Levels::new("anneal", &times, false, &*bench.watch);
@@ -144,7 +149,7 @@ impl Experiment for Chosen<'_, Budget> {
         let kolmogorov = distances.sliced_kolmogorov_smirnov;
         let log_z = Number {
             value: found.log_z.value,
-            error: Some(found.log_z.error),
+            error: found.log_z.error,
         };
         let figures = [
             ("sliced_w2", wasserstein.value.into()),

@@ -5,14 +5,13 @@ use crate::Bench;
 use crate::catalogue::{Experiment, Picture};
 use crate::cell::Record;
 use diffclf::energy::exact::ExactPath;
-use diffclf::energy::{Energy, LearnedEnergy, ModelSpec, NetworkSpec};
+use diffclf::energy::{Coordinates, Energy, LearnedEnergy, ModelSpec};
 use diffclf::metric::{Evaluation, EvaluationSettings};
+use diffclf::network::NetworkSpec;
 use diffclf::process::sampler::Grid;
 use diffclf::process::{Process, Spacing, TimeGrid, TimeSampler};
 use diffclf::system::{Covariance, GaussianMixture};
-use diffclf::train::{
-    Decay, Endpoints, InMemory, Shuffled, Standardisation, TrainSettings, Trainer, finish,
-};
+use diffclf::train::{Decay, Endpoints, InMemory, Shuffled, TrainSettings, Trainer, finish};
 use diffclf_report::axis::Axis;
 use diffclf_report::curve::{Curve, Series};
 use diffclf_report::field::Field;
@@ -97,8 +96,8 @@ impl Looks<'_> {
             .map(|x| *x as f32)
             .collect();
         let table = Arc::new(InMemory::new(rows, 2));
-        let identity = Standardisation::identity(2);
-        let (source, _) = Shuffled::split(table, &identity, self.classifier.batch, 1, 0);
+        let identity = Coordinates::identity(2);
+        let (source, _) = Shuffled::split(0, table, &identity, self.classifier.batch, 1, 0);
         // At least one step is needed to build a trainer; at 0 it is not taken.
         let mut settings = TrainSettings::two_stages(self.classifier.batch, 0, steps.max(1), 3);
         settings.times = TimeSampler::Grid(Grid {});

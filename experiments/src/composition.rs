@@ -133,6 +133,7 @@ impl Comparison<'_> {
             // A baseline that loses its way is a result, not a mistake.
             least_overlap: 0.0,
             genealogy: false,
+            runs: 1,
             seed,
         };
         let compound = Compound {
@@ -156,7 +157,7 @@ impl Comparison<'_> {
         let mut record = self.record(&found.points, &found.weights, seed)?;
         let log_z = Number {
             value: found.log_z.value,
-            error: Some(found.log_z.error),
+            error: found.log_z.error,
         };
         record.figures.extend([
             ("log_z".to_string(), log_z),
@@ -212,7 +213,7 @@ impl Comparison<'_> {
         let names = regions.names().into_iter().chain(["elsewhere".into()]);
         figures.extend(names.zip(shares.iter().map(|share| (*share).into())));
         let mut drawn = vec![0; SHOWN];
-        let mut stream = Stream::new(seed, Purpose::Resample, u64::MAX, 0);
+        let mut stream = Stream::new(seed, Purpose::Equalise, 1, 0);
         Resampling::Systematic.draw(weights, &mut stream, &mut drawn);
         let samples = drawn
             .iter()

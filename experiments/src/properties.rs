@@ -5,15 +5,14 @@ use crate::Bench;
 use crate::catalogue::{Experiment, Picture};
 use crate::cell::{Figure as Number, Record};
 use diffclf::energy::exact::ExactPath;
-use diffclf::energy::{Energy, Form, ModelSpec, NetworkSpec};
+use diffclf::energy::{Coordinates, Energy, Form, ModelSpec};
 use diffclf::engine::{Isa, Pool};
+use diffclf::network::NetworkSpec;
 use diffclf::objective::parse_terms;
 use diffclf::process::{Process, TimeSampler};
-use diffclf::rng::{Purpose, Stream};
+use diffclf::rng::{Part, Purpose, Stream};
 use diffclf::system::System;
-use diffclf::train::{
-    Adam, Endpoints, InMemory, Losses, Shuffled, Source, Standardisation, Step, StepPlan, clip,
-};
+use diffclf::train::{Adam, Endpoints, InMemory, Losses, Shuffled, Source, Step, StepPlan, clip};
 use diffclf_run::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -128,7 +127,7 @@ impl Runner {
             batch: evaluations / levels,
             times: TimeSampler::default(),
             seed: 1,
-            purpose: Purpose::Noise,
+            part: Part::Training,
         };
         let system = |name: &str| System::by_name(name, spec.dim, 0);
         let (start, end) = (system("mog40")?, system("mog2")?);
@@ -147,7 +146,7 @@ impl Runner {
         // Biases that start at zero are moved, so that no product is with zeros.
         let mut params: Vec<f32> = spec.layout().initialise(3);
         for (k, p) in params.iter_mut().enumerate().filter(|(_, p)| **p == 0.0) {
-            *p = 0.01 * Stream::new(4, Purpose::Noise, 0, k as u64).normal() as f32;
+            *p = 0.01 * Stream::new(4, Purpose::Test, 0, k as u64).normal() as f32;
         }
         let zero = vec![0f32; params.len()];
         Ok(Runner {
@@ -166,10 +165,10 @@ impl Runner {
 
     /// Milliseconds of so many whole steps: noise, loss, gradient, clipping, Adam.
     fn run(&mut self, steps: usize) -> Result<Vec<f64>> {
-        let identity = Standardisation::identity(self.spec.dim);
+        let identity = Coordinates::identity(self.spec.dim);
         let batch = self.step.plan().batch;
         let source = |k: usize| -> Arc<dyn Source> {
-            Arc::new(Shuffled::split(self.tables[k].clone(), &identity, batch, 7 + k as u64, 0).0)
+            Arc::new(Shuffled::split(k as u32, self.tables[k].clone(), &identity, batch, 7, 0).0)
         };
         let interpolant = self.spec.process.is_interpolant();
         let from = Endpoints {

@@ -1,6 +1,6 @@
 //! A model in words: everything its file says about it, line by line.
 
-use diffclf::energy::ModelSpec;
+use diffclf::energy::{ModelSpec, Scale};
 use diffclf::model::Content;
 use diffclf::train::StageSettings;
 use serde_json::json;
@@ -61,9 +61,12 @@ pub fn facts(content: &Content) -> Vec<(&'static str, String)> {
         (
             "standardisation",
             format!(
-                "(x - {}) / {:.6}",
+                "(x - {}) / {}",
                 shown(&content.standardisation.shift),
-                content.standardisation.scale
+                match &content.standardisation.scale {
+                    Scale::Common(scale) => format!("{scale:.6}"),
+                    Scale::Columns(scales) => shown(scales),
+                }
             ),
         ),
         ("units", record.units.clone()),

@@ -1,14 +1,13 @@
 //! An interpolant run from one endpoint to the other: the rows to start from, and the velocity that moves them.
 
-use crate::coordinates::Coordinates;
 use crate::data::read_rows;
 use crate::error::{Error, Result};
 use crate::exact::known_path;
-use crate::train::endpoint_seed;
 use diffclf::energy::exact::ExactPath;
 use diffclf::energy::{Energy, LearnedEnergy, LearnedVelocity, Velocity};
 use diffclf::model::Content;
 use diffclf::process::TimeGrid;
+use diffclf::rng::Purpose;
 use diffclf::sample::depart;
 use diffclf::system::System;
 use serde::{Deserialize, Serialize};
@@ -118,6 +117,11 @@ impl<'a> Bridge<'a> {
         }
     }
 
+    /// Whether the particles start from rows of a file.
+    pub fn has_rows(&self) -> bool {
+        self.rows.is_some()
+    }
+
     /// Times of the grid from where the particles start to where they are needed.
     pub fn times(&self, grid: &TimeGrid) -> Vec<f64> {
         match self.towards {
@@ -168,14 +172,13 @@ impl<'a> Bridge<'a> {
                     )));
                 };
                 let system = System::by_name(&data.name, dim, system_seed)?;
-                // Not the rows of a fixed set that was trained on.
-                let seed = !endpoint_seed(seed, index);
-                let rows = system.sample(number.unwrap_or(0), seed);
+                let purpose = Purpose::Departure(index as u32);
+                let rows = system.sample_for(purpose, number.unwrap_or(0), seed);
                 rows.into_iter().map(f64::from).collect()
             }
         };
         let (end, _) = self.ends();
-        Coordinates::of(self.content).points_to_model(end, &mut points);
+        self.content.points_to_model(end, &mut points);
         for (piece, points) in points.chunks_mut(PIECE * dim).enumerate() {
             depart(
                 &self.content.spec.process,

@@ -3,11 +3,11 @@
 use crate::error::{Error, Result};
 use diffclf::energy::compose::{Composition, Expression, start_of};
 use diffclf::energy::exact::ExactPath;
-use diffclf::energy::{Energy, LearnedEnergy, Rescaled};
+use diffclf::energy::{Energy, InDataCoordinates, LearnedEnergy, Prior};
 use diffclf::engine::{Isa, Pool};
-use diffclf::model::{Content, Model};
+use diffclf::model::Model;
 use diffclf::process::{Process, TimeGrid};
-use diffclf::sample::{Particles, Path, Prior, Smc, SmcLevel, Start};
+use diffclf::sample::{Particles, Path, Smc, SmcLevel, Start};
 use diffclf::system::System;
 use std::sync::Arc;
 
@@ -56,11 +56,11 @@ impl Compound<'_> {
             .iter()
             .map(|(_, model)| model.energy(pool.clone(), isa))
             .collect::<diffclf::Result<_>>()?;
-        let rescaled: Vec<Rescaled<'_, LearnedEnergy>> = self
+        let rescaled: Vec<InDataCoordinates<&LearnedEnergy>> = self
             .models
             .iter()
             .zip(&learned)
-            .map(|((_, model), energy)| rescale(&model.content, energy))
+            .map(|((_, model), energy)| model.content.in_data_coordinates(energy))
             .collect();
         let exact: Vec<ExactPath> = self
             .systems
@@ -127,15 +127,6 @@ fn common(models: &[(&str, Model)]) -> Result<(Process, TimeGrid, usize)> {
         }
     }
     Ok((spec.process, spec.grid.clone(), spec.dim))
-}
-
-/// The model's energy in the coordinates of its data.
-pub fn rescale<'a>(content: &Content, energy: &'a LearnedEnergy) -> Rescaled<'a, LearnedEnergy> {
-    Rescaled {
-        inner: energy,
-        process: content.spec.process,
-        standardisation: content.standardisation.clone(),
-    }
 }
 
 fn exact_path(name: &str, dim: usize, seed: u64, process: Process) -> Result<ExactPath> {

@@ -5,11 +5,13 @@ use crate::error::{DataFault, Error, Result};
 use crate::files::MappedNpy;
 use crate::notice::Notice;
 use crate::resolve::held_out_rows;
+use diffclf::energy::{Coordinates, Moments};
 use diffclf::format::npy::{ColumnStatistics, Npy, write_npy};
 use diffclf::format::{sha256_hex, sha256_of};
 use diffclf::model::DataRecord;
+use diffclf::rng::Purpose;
 use diffclf::system::{GaussianMixture, System};
-use diffclf::train::{Resampled, Shuffled, Source, Standardisation, Table};
+use diffclf::train::{Resampled, Shuffled, Source, Table};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -85,15 +87,6 @@ impl From<Vec<f64>> for Array {
     }
 }
 
-/// Mean and scalar variance of the rows.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Moments {
-    /// Mean of each column.
-    pub mean: Vec<f64>,
-    /// Average variance of the columns.
-    pub variance: f64,
-}
-
 impl DataSet {
     /// Maps a file and names its content.
     pub fn file(path: &Path) -> Result<Self> {
@@ -140,8 +133,9 @@ impl DataSet {
         })
     }
 
-    /// A system; with `samples`, so many rows are drawn once with `seed`.
+    /// A system at an endpoint; with `samples`, so many rows are drawn once with `seed`.
     pub fn system(
+        endpoint: usize,
         system: System,
         system_seed: u64,
         samples: Option<usize>,
@@ -164,7 +158,9 @@ impl DataSet {
         };
         let rows = match samples {
             Some(rows) => {
-                let values = system.sample(rows, seed).into();
+                let values = system
+                    .sample_for(Purpose::Drawn(endpoint as u32), rows, seed)
+                    .into();
                 Rows::Drawn(Arc::new(system), values)
             }
             None => Rows::Fresh(Arc::new(system)),
@@ -217,8 +213,8 @@ impl DataSet {
     }
 
     /// The rows in the model's coordinates.
-    pub fn prepare(&self, standardisation: &Standardisation) -> Result<Prepared> {
-        let standardisation = standardisation.clone();
+    pub fn prepare(&self, coordinates: &Coordinates) -> Result<Prepared> {
+        let coordinates = coordinates.clone();
         let values = match &self.rows {
             Rows::File(map) => {
                 map.read_out_of_order()?;
@@ -226,14 +222,11 @@ impl DataSet {
                     Npy::parse(Mapped(map.clone())).map_err(|e| Error::about(map.path(), e))?,
                 )
             }
-            Rows::Array(values, _) => Values::Memory(values.clone()),
-            Rows::Drawn(_, values) => Values::Memory(Array::F32(values.clone())),
-            Rows::Fresh(system) => return Ok(Prepared::Fresh(system.clone(), standardisation)),
+            Rows::Array(values, dim) => Values::Memory(values.clone(), *dim),
+            Rows::Drawn(system, values) => Values::Memory(Array::F32(values.clone()), system.dim()),
+            Rows::Fresh(system) => return Ok(Prepared::Fresh(system.clone(), coordinates)),
         };
-        Ok(Prepared::Fixed(Arc::new(ModelRows {
-            values,
-            standardisation,
-        })))
+        Ok(Prepared::Fixed(Arc::new(values), coordinates))
     }
 }
 
@@ -241,9 +234,9 @@ impl DataSet {
 #[derive(Clone)]
 pub enum Prepared {
     /// A table to shuffle.
-    Fixed(Arc<ModelRows>),
+    Fixed(Arc<Values>, Coordinates),
     /// A system to draw from at every step.
-    Fresh(Arc<System>, Standardisation),
+    Fresh(Arc<System>, Coordinates),
 }
 
 /// Sources of one endpoint.
@@ -255,23 +248,23 @@ pub struct Feed {
 }
 
 impl Prepared {
-    /// Training and held-out rows; the two endpoints of an interpolant need different seeds.
-    pub fn feed(&self, batch: usize, seed: u64, held_out: f64) -> Feed {
+    /// Training and held-out rows of an endpoint.
+    pub fn feed(&self, endpoint: usize, batch: usize, seed: u64, held_out: f64) -> Feed {
+        let endpoint = endpoint as u32;
         match self {
-            Self::Fresh(system, standardisation) => Feed {
+            Self::Fresh(system, coordinates) => Feed {
                 train: Arc::new(Resampled::new(
+                    endpoint,
                     system.clone(),
                     seed,
-                    standardisation.clone(),
+                    coordinates.clone(),
                 )),
                 held_out: None,
             },
-            Self::Fixed(table) => {
+            Self::Fixed(table, coordinates) => {
                 let held_out = held_out_rows(table.rows(), held_out);
-                // The table gives standardised rows already.
-                let identity = Standardisation::identity(table.standardisation.shift.len());
                 let (train, rest) =
-                    Shuffled::split(table.clone(), &identity, batch, seed, held_out);
+                    Shuffled::split(endpoint, table.clone(), coordinates, batch, seed, held_out);
                 Feed {
                     train: Arc::new(train),
                     held_out: (held_out > 0).then(|| (Arc::new(rest) as Arc<dyn Source>, held_out)),
@@ -282,7 +275,7 @@ impl Prepared {
 }
 
 /// The bytes of a mapped file, shared.
-struct Mapped(Arc<MappedNpy>);
+pub struct Mapped(Arc<MappedNpy>);
 
 impl AsRef<[u8]> for Mapped {
     fn as_ref(&self) -> &[u8] {
@@ -290,41 +283,32 @@ impl AsRef<[u8]> for Mapped {
     }
 }
 
-enum Values {
+/// Rows that stay as they are.
+pub enum Values {
+    /// In a file, in its own number type.
     File(Npy<Mapped>),
-    Memory(Array),
+    /// In memory: rows, and the numbers of a row.
+    Memory(Array, usize),
 }
 
-/// Rows in the model's coordinates, `(x - shift) / scale`, taken in f64 before they are rounded: data far from zero keep
-/// their digits.
-pub struct ModelRows {
-    values: Values,
-    standardisation: Standardisation,
-}
-
-impl Table for ModelRows {
+impl Table for Values {
     fn rows(&self) -> usize {
-        match &self.values {
+        match self {
             Values::File(view) => view.rows(),
-            Values::Memory(values) => values.len() / self.standardisation.shift.len(),
+            Values::Memory(values, dim) => values.len() / dim,
         }
     }
 
-    fn copy_row(&self, row: usize, out: &mut [f32]) {
-        let Standardisation { shift, scale } = &self.standardisation;
-        let dim = shift.len();
+    fn copy_row(&self, row: usize, coordinates: &Coordinates, out: &mut [f32]) {
         // In pieces, so that rows of any length need no allocation.
         let mut piece = [0.0; 256];
-        let parts = out.chunks_mut(piece.len()).zip(shift.chunks(piece.len()));
-        for (k, (out, shift)) in parts.enumerate() {
-            let piece = &mut piece[..out.len()];
-            match &self.values {
-                Values::File(view) => view.copy_part_f64(row, 256 * k, piece),
-                Values::Memory(values) => values.copy_f64(row * dim + 256 * k, piece),
+        for (k, out) in out.chunks_mut(piece.len()).enumerate() {
+            let (first, piece) = (256 * k, &mut piece[..out.len()]);
+            match self {
+                Values::File(view) => view.copy_part_f64(row, first, piece),
+                Values::Memory(values, dim) => values.copy_f64(row * dim + first, piece),
             }
-            for ((out, x), shift) in out.iter_mut().zip(&*piece).zip(shift) {
-                *out = ((x - shift) / scale) as f32;
-            }
+            coordinates.round_part_to_model(first, piece.iter().copied(), out);
         }
     }
 }
@@ -417,41 +401,6 @@ fn system_moments(system: &System) -> Moments {
     }
 }
 
-impl Moments {
-    /// Of both endpoints together, each with weight one half.
-    pub fn pooled(self, other: Moments) -> Moments {
-        let distance: f64 = self
-            .mean
-            .iter()
-            .zip(&other.mean)
-            .map(|(a, b)| (a - b).powi(2))
-            .sum();
-        let dim = self.mean.len() as f64;
-        Moments {
-            mean: self
-                .mean
-                .iter()
-                .zip(&other.mean)
-                .map(|(a, b)| 0.5 * (a + b))
-                .collect(),
-            variance: 0.5 * (self.variance + other.variance) + 0.25 * distance / dim,
-        }
-    }
-
-    /// The map that gives mean 0 and variance 1; none where that is so already, up to rounding.
-    pub fn standardisation(&self) -> Standardisation {
-        let already =
-            self.mean.iter().all(|m| m.abs() < 1e-9) && (self.variance - 1.0).abs() < 1e-9;
-        if already {
-            return Standardisation::identity(self.mean.len());
-        }
-        Standardisation {
-            shift: self.mean.clone(),
-            scale: self.variance.sqrt(),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -473,13 +422,13 @@ mod tests {
             .collect();
         let data = DataSet::file(&saved(folder.path(), &rows)).unwrap();
         let moments = data.moments(&mut Vec::new()).unwrap();
-        let Prepared::Fixed(table) = data.prepare(&moments.standardisation()).unwrap() else {
+        let Prepared::Fixed(table, map) = data.prepare(&moments.coordinates()).unwrap() else {
             panic!("a file is a table")
         };
         let (mut sum, mut square) = ([0.0; 2], 0.0);
         for row in 0..50 {
             let mut out = [0.0f32; 2];
-            table.copy_row(row, &mut out);
+            table.copy_row(row, &map, &mut out);
             for (sum, x) in sum.iter_mut().zip(out) {
                 *sum += f64::from(x);
                 square += f64::from(x) * f64::from(x);
@@ -540,16 +489,16 @@ mod tests {
         assert_eq!(array.record(), file.record());
         let moments = file.moments(&mut Vec::new()).unwrap();
         assert_eq!(array.moments(&mut Vec::new()).unwrap(), moments);
-        let map = moments.standardisation();
-        let (Prepared::Fixed(a), Prepared::Fixed(b)) =
+        let map = moments.coordinates();
+        let (Prepared::Fixed(a, _), Prepared::Fixed(b, _)) =
             (array.prepare(&map).unwrap(), file.prepare(&map).unwrap())
         else {
             panic!("both are tables")
         };
         for row in 0..9 {
             let mut out = [[0f32; 2]; 2];
-            a.copy_row(row, &mut out[0]);
-            b.copy_row(row, &mut out[1]);
+            a.copy_row(row, &map, &mut out[0]);
+            b.copy_row(row, &map, &mut out[1]);
             assert_eq!(out[0], out[1]);
         }
         // Single precision is another file.
@@ -564,25 +513,10 @@ mod tests {
     }
 
     #[test]
-    fn pooled_moments_are_those_of_the_union() {
-        let a = Moments {
-            mean: vec![1.0, -2.0],
-            variance: 0.5,
-        };
-        let b = Moments {
-            mean: vec![2.0, 4.0],
-            variance: 3.0,
-        };
-        let both = a.pooled(b);
-        assert_eq!(both.mean, [1.5, 1.0]);
-        // Mean of the second moments about the new mean: 0.5 + (0.25 + 9)/2 and 3 + (0.25 + 9)/2, averaged.
-        assert!((both.variance - (1.75 + 4.625)).abs() < 1e-12);
+    fn systems_know_their_moments() {
         let mog = System::by_name("mog40", 3, 0).unwrap();
-        assert_eq!(
-            system_moments(&mog).standardisation(),
-            Standardisation::identity(3)
-        );
+        assert_eq!(system_moments(&mog).coordinates(), Coordinates::identity(3));
         let boxes = system_moments(&System::by_name("boxes", 2, 0).unwrap());
-        assert!(boxes.standardisation().scale > 1.0);
+        assert!(boxes.coordinates().scale.at(0) > 1.0);
     }
 }

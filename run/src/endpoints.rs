@@ -1,6 +1,6 @@
 //! The data sets that settings name: files and built-in systems, one for a diffusion, two for an interpolant.
 
-use crate::data::{DataSet, Moments};
+use crate::data::DataSet;
 use crate::error::{Error, Result};
 use crate::notice::Notice;
 use crate::resolve::{Facts, Place};
@@ -8,13 +8,9 @@ use crate::settings::Settings;
 use crate::watch::Watch;
 use crate::words;
 use crate::words::Setting;
+use diffclf::energy::Moments;
 use diffclf::system::System;
 use std::path::Path;
-
-/// The two endpoints of an interpolant must not be shuffled alike.
-pub fn endpoint_seed(seed: u64, endpoint: usize) -> u64 {
-    seed ^ (endpoint as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
-}
 
 /// Opens the files and draws from the systems that the settings name.
 pub fn open(settings: &Settings, watch: &dyn Watch) -> Result<Vec<DataSet>> {
@@ -84,8 +80,8 @@ fn system(settings: &Settings, name: &str, dim: Option<usize>, endpoint: usize) 
     };
     let system_seed = settings.system_seed.unwrap_or(0);
     let system = System::by_name(name, dim, system_seed)?;
-    let seed = endpoint_seed(settings.seed.unwrap_or(0), endpoint);
-    DataSet::system(system, system_seed, settings.samples, seed)
+    let seed = settings.seed.unwrap_or(0);
+    DataSet::system(endpoint, system, system_seed, settings.samples, seed)
 }
 
 /// Refuses endpoints of different dimensions, and none or too many.

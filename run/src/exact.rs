@@ -1,6 +1,5 @@
 //! The exact path of the systems a model was trained on, in the model's coordinates.
 
-use crate::coordinates::Coordinates;
 use crate::error::{Error, Result};
 use diffclf::energy::exact::ExactPath;
 use diffclf::model::{Content, DataRecord};
@@ -56,7 +55,7 @@ pub fn known_path(content: &Content) -> Result<Option<ExactPath>> {
         let Some(mixture) = system.mixture() else {
             return Ok(None);
         };
-        ends.push(Coordinates::of(content).mixture(mixture)?);
+        ends.push(content.standardisation.mixture_to_model(mixture)?);
     }
     let mut ends = ends.into_iter();
     match ends.next() {
@@ -87,5 +86,8 @@ fn mixture(
              mog40, mog2 or two-modes"
         )));
     };
-    Ok((Coordinates::of(content).mixture(mixture)?, name.into()))
+    Ok((
+        content.standardisation.mixture_to_model(mixture)?,
+        name.into(),
+    ))
 }

@@ -1,15 +1,15 @@
 //! What a model is judged by: rows in its coordinates, trained on or not, samples of its own, and the log of its training.
 
 use crate::data::DataSet;
-use crate::endpoints::endpoint_seed;
 use crate::error::{DataFault, Error, Result};
 use crate::run_folder::LOG;
 use crate::words;
 use crate::words::Setting;
-use diffclf::energy::{Energy, LearnedEnergy};
+use diffclf::energy::{Energy, LearnedEnergy, Prior};
 use diffclf::metric::diagnose::{Data, Diagnosis, DiagnosisSettings, History, Subject};
 use diffclf::model::{Content, DataRecord};
-use diffclf::sample::{Flow, Prior, Sampler, Solver, Task, depart, times_of};
+use diffclf::rng::{Purpose, STREAMS};
+use diffclf::sample::{Flow, Sampler, Solver, Task, depart, times_of};
 use diffclf::system::System;
 use diffclf::train::Source;
 use std::path::Path;
@@ -236,7 +236,7 @@ fn from_set(content: &Content, name: &str, set: &DataSet, endpoint: usize) -> Re
     let prepared = set.prepare(&content.standardisation)?;
     let rows = record.rows.unwrap_or(0);
     if !same {
-        let feed = prepared.feed(1, 0, 0.0);
+        let feed = prepared.feed(endpoint, 1, 0, 0.0);
         return Ok(Endpoint {
             fresh: take(&*feed.train, rows, dim),
             trained: None,
@@ -244,8 +244,11 @@ fn from_set(content: &Content, name: &str, set: &DataSet, endpoint: usize) -> Re
         });
     }
     let settings = &content.record.settings;
-    let share = settings.held_out.map_or(0.0, |rule| rule.share);
-    let feed = prepared.feed(1, endpoint_seed(settings.seed, endpoint), share);
+    // Which rows other streams held out is not known: all of them count as trained on.
+    let known = content.record.streams == STREAMS;
+    let rule = settings.held_out.filter(|_| known);
+    let share = rule.map_or(0.0, |rule| rule.share);
+    let feed = prepared.feed(endpoint, 1, settings.seed, share);
     let held_out = feed.held_out.as_ref().map_or(0, |(_, count)| *count);
     Ok(Endpoint {
         fresh: feed
@@ -276,19 +279,22 @@ fn from_record(content: &Content, endpoint: usize) -> Result<Endpoint> {
     };
     let dim = content.spec.dim;
     let system = System::by_name(&record.name, dim, system_seed)?;
-    let seed = endpoint_seed(content.record.settings.seed, endpoint);
+    let seed = content.record.settings.seed;
+    let (judge, drawn) = (
+        Purpose::Judge(endpoint as u32),
+        Purpose::Drawn(endpoint as u32),
+    );
     let standardise = |rows: Vec<f32>| -> Vec<f64> {
-        let map = &content.standardisation;
-        rows.chunks_exact(dim)
-            .flat_map(|row| row.iter().zip(&map.shift))
-            .map(|(x, shift)| (f64::from(*x) - shift) / map.scale)
-            .collect()
+        let mut rows: Vec<f64> = rows.into_iter().map(f64::from).collect();
+        content.standardisation.to_model(&mut rows);
+        rows
     };
     Ok(Endpoint {
-        fresh: standardise(system.sample(MOST_ROWS, !seed)),
+        fresh: standardise(system.sample_for(judge, MOST_ROWS, seed)),
         trained: record
             .rows
-            .map(|rows| standardise(system.sample(rows.min(MOST_ROWS), seed))),
+            .filter(|_| content.record.streams == STREAMS)
+            .map(|rows| standardise(system.sample_for(drawn, rows.min(MOST_ROWS), seed))),
         name: format!("fresh rows of {}", record.name),
     })
 }
@@ -325,13 +331,5 @@ fn history(path: &Path, content: &Content) -> Option<History> {
             ))
         })
         .collect();
-    let (_, last) = *losses.last()?;
-    let (best_step, best) = *losses.iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
-    let largest = losses.iter().map(|loss| loss.1).fold(best, f64::max);
-    Some(History {
-        best_step,
-        best,
-        last,
-        range: largest - best,
-    })
+    History::of(&losses)
 }

@@ -4,7 +4,6 @@
 pub mod anneal;
 pub mod bridge;
 pub mod compose;
-pub mod coordinates;
 pub mod data;
 pub mod endpoints;
 pub mod error;

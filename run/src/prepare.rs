@@ -1,8 +1,7 @@
 //! `Preparation`: all that a training needs besides threads, from settings and data, for a new run or one that goes on.
 
-use crate::coordinates::Coordinates;
 use crate::data::{DataSet, Feed};
-use crate::endpoints::{check, endpoint_seed, facts, mixtures, moments};
+use crate::endpoints::{check, facts, mixtures, moments};
 use crate::error::{Error, Result};
 use crate::notice::Notice;
 use crate::resolve::{Place, Resolved, resolve};
@@ -13,6 +12,7 @@ use diffclf::energy::Energy;
 use diffclf::energy::exact::ExactPath;
 use diffclf::engine::{Isa, Pool};
 use diffclf::model::{Checkpoint, Content, Record};
+use diffclf::rng::STREAMS;
 use diffclf::train::{Endpoints, Source, State, Trainer};
 use std::path::Path;
 use std::sync::Arc;
@@ -51,6 +51,7 @@ impl Preparation {
                 steps: 0,
                 data: sets.iter().map(|set| set.record().clone()).collect(),
                 units: "kT".into(),
+                streams: STREAMS,
             },
         };
         Self::of(resolved, content, None, sets)
@@ -99,7 +100,7 @@ impl Preparation {
             .enumerate()
             .map(|(k, set)| {
                 let rows = set.prepare(&content.standardisation)?;
-                Ok(rows.feed(train.batch, endpoint_seed(train.seed, k), share))
+                Ok(rows.feed(k, train.batch, train.seed, share))
             })
             .collect::<Result<Vec<_>>>()?;
         Ok(Self {
@@ -156,7 +157,6 @@ fn truth(content: &Content, sets: &[DataSet]) -> Result<Option<Arc<dyn Energy>>>
     let Some(term) = terms.find(|t| t.objective.objective().needs_truth(&content.spec)) else {
         return Ok(None);
     };
-    let coordinates = Coordinates::of(content);
     let mut known = Vec::with_capacity(sets.len());
     for set in sets {
         let Some(mixture) = set.mixture() else {
@@ -172,7 +172,7 @@ fn truth(content: &Content, sets: &[DataSet]) -> Result<Option<Arc<dyn Energy>>>
                 ") or choose another objective"
             )));
         };
-        known.push(coordinates.mixture(mixture)?);
+        known.push(content.standardisation.mixture_to_model(mixture)?);
     }
     let end = if known.len() > 1 { known.pop() } else { None };
     let start = known.pop().ok_or(Error::Nothing)?;

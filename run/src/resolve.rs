@@ -1,18 +1,18 @@
 //! `resolve`: from settings and the facts of the data to a complete definition of the run, as a pure function.
 
-use crate::data::Moments;
 use crate::error::{Error, Result};
 use crate::named::Named;
 use crate::notice::Notice;
 use crate::settings::Settings;
 use crate::words;
 use crate::words::Setting;
-use diffclf::energy::{Form, ModelSpec, NetworkSpec};
+use diffclf::energy::{Coordinates, Form, ModelSpec, Moments};
 use diffclf::model::Content;
+use diffclf::network::NetworkSpec;
 use diffclf::objective::{ObjectiveName, Term, closeness, parse_terms};
 use diffclf::process::sampler::Close;
 use diffclf::process::{Process, TimeGrid, TimeSampler};
-use diffclf::train::{Adam, Decay, HeldOut, Rate, StageSettings, Standardisation, TrainSettings};
+use diffclf::train::{Adam, Decay, HeldOut, Rate, StageSettings, TrainSettings};
 
 /// Without being asked for, rows are held out only where at least so many remain to judge by.
 const FEWEST_HELD_OUT: usize = 32;
@@ -40,7 +40,7 @@ pub enum Place {
     /// The coordinates are chosen already, by the run that is resumed.
     Chosen {
         /// The map to the model's coordinates.
-        standardisation: Standardisation,
+        standardisation: Coordinates,
         /// Mean and variance in them.
         moments: Moments,
     },
@@ -69,7 +69,7 @@ pub struct Resolved {
     /// Of the model.
     pub spec: ModelSpec,
     /// The map from the user's coordinates to the model's.
-    pub standardisation: Standardisation,
+    pub standardisation: Coordinates,
     /// Steps between two lines of the log.
     pub log_every: u64,
     /// What a person should know of it.
@@ -83,7 +83,7 @@ pub fn resolve(settings: &Settings, facts: &Facts) -> Result<Resolved> {
         notices: Vec::new(),
     };
     let train = filling.train(facts)?;
-    let (standardisation, moments) = filling.coordinates(&facts.place);
+    let (standardisation, moments) = filling.coordinates(&facts.place)?;
     let spec = filling.spec(facts, moments)?;
     train.validate(&spec)?;
     let log_every = filling.log_every()?;
@@ -214,25 +214,28 @@ impl Filling {
     }
 
     /// The model's coordinates, and mean and variance of the data in them.
-    fn coordinates(&mut self, place: &Place) -> (Standardisation, Moments) {
+    fn coordinates(&mut self, place: &Place) -> Result<(Coordinates, Moments)> {
         let standardise = *self.settings.standardise.get_or_insert(true);
-        match place {
+        let moments = match place {
             Place::Chosen {
                 standardisation,
                 moments,
-            } => (standardisation.clone(), moments.clone()),
-            Place::Measured(moments) if standardise => (
-                moments.standardisation(),
-                Moments {
-                    mean: vec![0.0; moments.mean.len()],
-                    variance: 1.0,
-                },
-            ),
-            Place::Measured(moments) => (
-                Standardisation::identity(moments.mean.len()),
-                moments.clone(),
-            ),
+            } => return Ok((standardisation.clone(), moments.clone())),
+            Place::Measured(moments) => moments.clone(),
+        };
+        let moments = match self.settings.particles {
+            Some(particles) => moments.of_particles(particles)?,
+            None => moments,
+        };
+        let dim = moments.mean.len();
+        if !standardise {
+            return Ok((Coordinates::identity(dim), moments));
         }
+        let standard = Moments {
+            mean: vec![0.0; dim],
+            variance: 1.0,
+        };
+        Ok((moments.coordinates(), standard))
     }
 
     /// The model, for data of these moments in its coordinates.
@@ -386,14 +389,18 @@ mod tests {
     #[test]
     fn coordinates_are_the_models_or_the_datas() {
         let resolved = resolve(&Settings::default(), &rows(50)).unwrap();
-        assert_eq!(resolved.standardisation.shift, [0.5, -2.0, 0.25]);
-        assert_eq!(resolved.standardisation.scale, 2f64.sqrt());
+        let measured = Moments {
+            mean: vec![0.5, -2.0, 0.25],
+            variance: 2.0,
+        };
+        assert_eq!(resolved.standardisation, measured.coordinates());
+        assert_ne!(resolved.standardisation, Coordinates::identity(3));
         assert_eq!(
             (resolved.spec.mean, resolved.spec.variance),
             (vec![0.0; 3], 1.0)
         );
         let resolved = resolve(&settings("standardise = false"), &rows(50)).unwrap();
-        assert_eq!(resolved.standardisation, Standardisation::identity(3));
+        assert_eq!(resolved.standardisation, Coordinates::identity(3));
         assert_eq!(resolved.spec.mean, [0.5, -2.0, 0.25]);
         assert_eq!(resolved.spec.variance, 2.0);
     }

@@ -16,8 +16,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use crate::endpoints::endpoint_seed;
-
 /// A run and the folder it belongs to.
 pub struct Job {
     /// What to train.

@@ -6,13 +6,13 @@ use crate::bridge::BridgeArgs;
 use crate::opened::ModelArgs;
 use crate::print::print;
 use crate::terminal::Terminal;
-use diffclf::energy::{Ending, Energy, LearnedEnergy, SystemEnergy};
+use diffclf::energy::{Ending, Energy, LearnedEnergy, Prior, SystemEnergy};
 use diffclf::model::Content;
 use diffclf::process::TimeGrid;
 use diffclf::sample::mcmc::Kernel;
 use diffclf::sample::{
-    Boltzmann, DiffusionKernels, Exchange, InterpolantKernels, Ladder, Particles, Path, Prior, Smc,
-    Start, Transport,
+    Boltzmann, DataTransport, DiffusionKernels, Exchange, InterpolantKernels, Ladder, Particles,
+    Path, Smc, Start, Transport,
 };
 use diffclf::system::System;
 use diffclf_report::page::Table;
@@ -20,8 +20,6 @@ use diffclf_report::text::table_text;
 use diffclf_run::Watch;
 use diffclf_run::anneal::{Levels, angular_times};
 use diffclf_run::bridge::Bridge;
-use diffclf_run::compose::rescale;
-use diffclf_run::coordinates::Coordinates;
 use diffclf_run::error::{Error, Result};
 use serde_json::{Value, json};
 
@@ -112,7 +110,7 @@ pub fn run(args: Args) -> Result<()> {
         Some(levels) => spec.grid.with_levels(levels)?,
         None => spec.grid.clone(),
     };
-    let energy = rescale(content, &learned);
+    let energy = content.in_data_coordinates(&learned);
     let prior = energy.prior(grid.t_max(), &Prior::of(spec));
     let target = target(&args, spec.dim)?;
     let mut times: Vec<f64> = grid.times().iter().rev().copied().collect();
@@ -127,10 +125,10 @@ pub fn run(args: Args) -> Result<()> {
         process: spec.process,
         energy: &learned,
     };
-    let kernels = Moved {
-        inner: kernels,
-        scale: content.standardisation.scale,
-        shift: &content.standardisation.shift,
+    let kernels = DataTransport {
+        inner: &kernels,
+        process: spec.process,
+        map: &content.standardisation,
     };
     let transport = args.diffusion.then_some(&kernels as &dyn Transport);
     let mut levels = Levels::new(
@@ -248,12 +246,20 @@ fn interpolant(args: &Args, content: &Content, learned: &LearnedEnergy, smc: &Sm
             .as_ref()
             .map_or(learned as &dyn Energy, |ending| ending),
         times: &times,
-        start: Start::Points(&points),
+        // Exact draws are weighted by the model's first level against their own density; of other rows none is known.
+        start: match exact {
+            Some(density) if !bridge.has_rows() => Start::Draws {
+                points: &points,
+                density,
+                time: times[0],
+            },
+            _ => Start::Points(&points),
+        },
         transport: Some(&kernels),
     };
     let mut levels = Levels::new("anneal", &times, false, &Terminal::new(args.out.quiet));
     let mut particles = smc.run(&path, n, &mut |level| levels.see(level))?;
-    Coordinates::of(content).points_to_user(times[count - 1], &mut particles.points);
+    content.points_to_data(times[count - 1], &mut particles.points);
     args.out.write(&particles, args.smc.seed)?;
     levels.finish(&format!("{n} samples in {}", args.out.output.display()));
     let [from, to] = bridge.names();
@@ -279,48 +285,6 @@ fn target(args: &Args, dim: usize) -> Result<Option<SystemEnergy>> {
         None => Err(Error::Usage(format!(
             "the density of {name} is not known exactly, so it cannot be a target; choose another system"
         ))),
-    }
-}
-
-/// The kernels of a diffusion in the coordinates of the data.
-struct Moved<'a> {
-    inner: DiffusionKernels<'a>,
-    scale: f64,
-    shift: &'a [f64],
-}
-
-impl Moved<'_> {
-    fn inward(&self, time: f64, points: &[f64]) -> Vec<f64> {
-        let factor = self.inner.process.scale(time);
-        let shift = self.shift.iter().cycle();
-        let both = points.iter().zip(shift);
-        both.map(|(y, s)| (y - factor * s) / self.scale).collect()
-    }
-
-    /// Means of the model's coordinates at `time` in those of the data.
-    fn outward(&self, time: f64, means: &mut [f64]) {
-        let factor = self.inner.process.scale(time);
-        for (x, shift) in means.iter_mut().zip(self.shift.iter().cycle()) {
-            *x = factor * shift + self.scale * *x;
-        }
-    }
-}
-
-impl Transport for Moved<'_> {
-    fn dim(&self) -> usize {
-        self.shift.len()
-    }
-
-    fn forth(&self, from: f64, to: f64, points: &[f64], mean: &mut [f64]) -> f64 {
-        let variance = self.inner.forth(from, to, &self.inward(from, points), mean);
-        self.outward(to, mean);
-        variance * self.scale.powi(2)
-    }
-
-    fn back(&self, from: f64, to: f64, proposed: &[f64], mean: &mut [f64]) -> f64 {
-        let variance = self.inner.back(from, to, &self.inward(to, proposed), mean);
-        self.outward(from, mean);
-        variance * self.scale.powi(2)
     }
 }
 
@@ -359,9 +323,8 @@ fn exchange(
     for (row, point) in points.chunks_exact_mut(dim).enumerate() {
         use diffclf::rng::{Purpose, Stream};
         let mut stream = Stream::new(args.smc.seed, Purpose::Sample, 0, row as u64);
-        for (y, mean) in point.iter_mut().zip(&prior.mean) {
-            *y = mean + prior.std * stream.normal();
-        }
+        let noise: Vec<f64> = (0..dim).map(|_| stream.normal()).collect();
+        prior.points(&noise, point);
     }
     let total = 2 * args.sweeps as u64;
     let mut progress = Terminal::new(args.out.quiet).begin("exchange", total, 0);

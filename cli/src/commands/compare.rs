@@ -2,6 +2,7 @@
 
 use crate::print::print;
 use diffclf::metric::{Comparison, ComparisonSettings, Distance, Sample};
+use diffclf::rng::Purpose;
 use diffclf::system::System;
 use diffclf_report::page::Table;
 use diffclf_report::text::table_text;
@@ -73,12 +74,11 @@ pub fn run(args: Args) -> Result<()> {
     let name;
     if let Some(system) = &args.system {
         let system = System::by_name(system, dim, args.system_seed)?;
-        let draw = |seed: u64| -> Vec<f64> {
-            let values = system.sample(sample.rows(), seed);
+        let draw = |half: u32| -> Vec<f64> {
+            let values = system.sample_for(Purpose::Reference(half), sample.rows(), args.seed);
             values.iter().map(|x| f64::from(*x)).collect()
         };
-        // Seeds that a person would hardly give to a training.
-        (first, second) = (draw(args.seed ^ (1 << 40)), draw(args.seed ^ (1 << 41)));
+        (first, second) = (draw(0), draw(1));
         modes = system.mixture().cloned();
         name = system.name().to_string();
     } else if let Some(path) = &args.reference {
@@ -97,14 +97,10 @@ pub fn run(args: Args) -> Result<()> {
                 values.len() / dim
             )));
         }
-        for (row, point) in values.chunks_exact(dim).enumerate() {
-            if row % 2 == 0 {
-                &mut first
-            } else {
-                &mut second
-            }
-            .extend_from_slice(point);
-        }
+        // Halves, not even and odd rows: neighbours may be correlated.
+        let half = values.len() / dim / 2 * dim;
+        first.extend_from_slice(&values[..half]);
+        second.extend_from_slice(&values[half..]);
         name = path.display().to_string();
     } else {
         return Err(Error::Usage(
@@ -125,6 +121,7 @@ pub fn run(args: Args) -> Result<()> {
             name.to_string(),
             format!("{:.5}", distance.value),
             format!("{:.5}", distance.floor),
+            format!("{:.3}", distance.p_value),
         ]
     };
     let mut table = Table {
@@ -135,7 +132,9 @@ pub fn run(args: Args) -> Result<()> {
             reference.rows(),
             other.rows()
         ),
-        header: ["distance", "value", "floor"].map(String::from).to_vec(),
+        header: ["distance", "value", "floor", "p-value"]
+            .map(String::from)
+            .to_vec(),
         rows: vec![
             row("MMD²", found.mmd_squared),
             row("sliced W2", found.sliced_wasserstein),
@@ -148,6 +147,7 @@ pub fn run(args: Args) -> Result<()> {
             "mode weights".into(),
             format!("{value:.5}"),
             format!("{floor:.5}"),
+            String::new(),
         ];
         table.rows.push(texts.to_vec());
     }

@@ -7,10 +7,11 @@ use crate::machine::MachineArgs;
 use crate::print::print;
 use crate::terminal::Terminal;
 use diffclf::energy::exact::ExactPath;
-use diffclf::energy::{Energy, LearnedEnergy, ModelSpec, NetworkSpec};
+use diffclf::energy::{Energy, LearnedEnergy, ModelSpec};
 use diffclf::engine::{Isa, Pool};
 use diffclf::metric::{Evaluation, EvaluationSettings, mode_weights};
 use diffclf::model::{Content, Record};
+use diffclf::network::NetworkSpec;
 use diffclf::objective::parse_terms;
 use diffclf::process::{Process, TimeGrid};
 use diffclf::system::System;
@@ -20,7 +21,6 @@ use diffclf_report::curve::{Curve, Series};
 use diffclf_report::heatmap::Heatmap;
 use diffclf_report::page::{Figure, Page, Table};
 use diffclf_report::text::table_text;
-use diffclf_run::coordinates::Coordinates;
 use diffclf_run::data::{DataSet, Prepared};
 use diffclf_run::error::{Error, Result};
 use diffclf_run::files::{refuse_overwrite, write_atomic};
@@ -113,8 +113,8 @@ pub fn run(args: Args) -> Result<()> {
         .mixture()
         .cloned()
         .ok_or_else(|| Error::Failed("two-modes is no mixture".into()))?;
-    let origin = DataSet::system(system, 0, None, 0)?;
-    let standardisation = origin.moments(&mut Vec::new())?.standardisation();
+    let origin = DataSet::system(0, system, 0, None, 0)?;
+    let standardisation = origin.moments(&mut Vec::new())?.coordinates();
     let process = Process::by_name("vp")?;
     let mut spec = ModelSpec::new(2, process);
     spec.grid = TimeGrid::new(
@@ -136,10 +136,11 @@ pub fn run(args: Args) -> Result<()> {
             steps: 0,
             data: vec![origin.record().clone()],
             units: "kT".into(),
+            streams: diffclf::rng::STREAMS,
         },
     };
-    let map = Coordinates::of(&content);
-    let exact = ExactPath::new(process, map.mixture(&mixture)?, None)?;
+    let law = content.standardisation.mixture_to_model(&mixture)?;
+    let exact = ExactPath::new(process, law, None)?;
     let rows = origin.prepare(&content.standardisation)?;
 
     let total = steps[0] + 2 * steps[1];
@@ -163,7 +164,7 @@ pub fn run(args: Args) -> Result<()> {
     course.progress.finish("done");
 
     let table = figures_of_merit(&exact, &outcomes, steps);
-    write_page(&output, &table, &map, &exact, (&outcomes, steps))?;
+    write_page(&output, &table, &content, &exact, (&outcomes, steps))?;
     let weights = outcomes
         .each_ref()
         .map(|o| o.evaluation.mode_weights.model[0].mean);
@@ -229,7 +230,7 @@ impl Course<'_> {
     fn train(&mut self, second: &str, from: Option<&State>) -> Result<Stage> {
         let settings = settings(second, self.budget.steps)?;
         let look = (settings.steps() / LOOKS).max(1);
-        let feed = self.rows.feed(settings.batch, settings.seed, 0.0);
+        let feed = self.rows.feed(0, settings.batch, settings.seed, 0.0);
         let endpoints = Endpoints {
             start: feed.train,
             end: None,
@@ -380,15 +381,16 @@ fn figures_of_merit(exact: &ExactPath, outcomes: &[Outcome; 2], steps: [u64; 2])
 const FRAME: [(f64, f64); 2] = [(-2.0, 2.4), (-2.3, 2.1)];
 
 /// The density on the cells of the frame, scaled so that it sums to one there: learned densities are compared by shape.
-fn density(map: &Coordinates<'_>, energy: &dyn Energy) -> Vec<f64> {
+fn density(content: &Content, energy: &dyn Energy) -> Vec<f64> {
     let at =
         |(low, high): (f64, f64), k: usize| low + (high - low) * (k as f64 + 0.5) / CELLS as f64;
-    let mut points: Vec<f64> = (0..CELLS * CELLS)
+    let points: Vec<f64> = (0..CELLS * CELLS)
         .flat_map(|k| [at(FRAME[0], k % CELLS), at(FRAME[1], k / CELLS)])
         .collect();
-    map.points_to_model(SMALLEST_TIME, &mut points);
     let mut values = vec![0.0; CELLS * CELLS];
-    map.log_density(energy, SMALLEST_TIME, &points, &mut values);
+    content
+        .in_data_coordinates(energy)
+        .log_density(&[SMALLEST_TIME], &points, &mut values);
     let largest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let cell: f64 = FRAME
         .iter()
@@ -401,11 +403,11 @@ fn density(map: &Coordinates<'_>, energy: &dyn Energy) -> Vec<f64> {
 fn write_page(
     path: &Path,
     table: &Table,
-    map: &Coordinates<'_>,
+    content: &Content,
     exact: &ExactPath,
     (outcomes, steps): (&[Outcome; 2], [u64; 2]),
 ) -> Result<()> {
-    let truth = density(map, exact);
+    let truth = density(content, exact);
     let top = truth.iter().copied().fold(0.0, f64::max);
     let picture = |values: &[f64], name: &str| {
         let alt = format!("density of two modes: {name}");
@@ -435,7 +437,7 @@ fn write_page(
             outcome.name,
             1.0 - found
         );
-        pictures.push(picture(&density(map, &outcome.energy), &caption));
+        pictures.push(picture(&density(content, &outcome.energy), &caption));
     }
     let ends =
         |points: &[(f64, f64)]| [points.first(), points.last()].map(|p| p.map_or(0.0, |p| p.0));

@@ -2,9 +2,9 @@
 
 use crate::opened::ModelArgs;
 use crate::terminal::Terminal;
+use diffclf::energy::Energy;
 use diffclf::format::npy::write_npy;
 use diffclf_run::Watch;
-use diffclf_run::coordinates::Coordinates;
 use diffclf_run::data::refuse_non_finite;
 use diffclf_run::error::{Error, Result};
 use diffclf_run::files::{MappedNpy, refuse_overwrite, write_atomic};
@@ -82,7 +82,7 @@ pub fn run(args: Args) -> Result<()> {
             spec.dim
         )));
     }
-    let map = Coordinates::of(&model.content);
+    let energy = model.content.in_data_coordinates(&energy);
     let width = if args.what == What::Score {
         spec.dim
     } else {
@@ -98,12 +98,11 @@ pub fn run(args: Args) -> Result<()> {
             view.copy_row_f64(first + row, point);
             refuse_non_finite(&args.points, first + row, point)?;
         }
-        map.points_to_model(time, &mut points);
         match args.what {
-            What::LogDensity => map.log_density(&energy, time, &points, out),
-            What::Energy => map.energy(&energy, time, &points, out),
-            What::Score => map.score(&energy, time, &points, out),
-            What::TimeScore => map.time_score(&energy, time, &points, out),
+            What::LogDensity => energy.log_density(&[time], &points, out),
+            What::Energy => energy.energy(&[time], &points, out),
+            What::Score => energy.score(&[time], &points, out),
+            What::TimeScore => energy.time_score(&[time], &points, out),
         }
         progress.set((first + out.len() / width) as u64, &|| "points".into());
     }

@@ -4,18 +4,17 @@ use crate::annealing::write_rows;
 use crate::bridge::BridgeArgs;
 use crate::opened::{ModelArgs, RecordArgs};
 use crate::terminal::Terminal;
-use diffclf::energy::LearnedEnergy;
+use diffclf::energy::{LearnedEnergy, Prior};
 use diffclf::format::npy::write_npy;
 use diffclf::model::Content;
 use diffclf::process::TimeGrid;
 use diffclf::rng::{Purpose, Stream};
 use diffclf::sample::{
-    Ddim, Diffusivity, Divergence, Flow, Integrator, InterpolantSde, Prior, ReverseSde, Sampler,
-    Solver, Task, times_of,
+    Ddim, Diffusivity, Divergence, Flow, Integrator, InterpolantSde, ReverseSde, Sampler, Solver,
+    Task, times_of,
 };
 use diffclf_run::Watch;
 use diffclf_run::bridge::Bridge;
-use diffclf_run::coordinates::Coordinates;
 use diffclf_run::error::{Error, Result};
 use diffclf_run::files::write_atomic;
 use diffclf_run::named::word;
@@ -212,18 +211,17 @@ pub fn run(args: Args) -> Result<()> {
         }
         (Method::InterpolantSde(_), None) => return unfit("interpolants", "reverse-sde"),
     };
-    let coordinates = Coordinates::of(content);
     match &bridge {
         Some(bridge) => {
             let times = bridge.times(&grid);
-            coordinates.points_to_user(times[times.len() - 1], &mut drawn.points);
+            content.points_to_data(times[times.len() - 1], &mut drawn.points);
         }
-        None => coordinates.data_to_user(&mut drawn.points),
+        None => content.standardisation.to_data(&mut drawn.points),
     }
     let number = drawn.points.len() / spec.dim;
     write_rows(&args.output, &drawn.points, number)?;
     if let Some(path) = &args.log_density {
-        let volume = spec.dim as f64 * content.standardisation.scale.ln();
+        let volume = content.standardisation.log_volume();
         drawn
             .log_density
             .iter_mut()

@@ -3,19 +3,20 @@
 
 use crate::print::print;
 use diffclf::energy::exact::ExactPath;
-use diffclf::energy::{Energy, LearnedEnergy, ModelSpec, NetworkSpec};
+use diffclf::energy::{Coordinates, Energy, LearnedEnergy, ModelSpec, Prior};
 use diffclf::engine::{Isa, Pool, Real};
 use diffclf::format::npy::{NpyView, write_npy};
 use diffclf::model::{Checkpoint, Content, Model, Record};
+use diffclf::network::NetworkSpec;
 use diffclf::objective::parse_terms;
 use diffclf::process::sampler::GridStratified;
 use diffclf::process::{Process, TimeSampler};
-use diffclf::rng::{Purpose, Stream};
-use diffclf::sample::{Prior, Sampler, Task, times_of};
+use diffclf::rng::{Part, Purpose, STREAMS, Stream};
+use diffclf::sample::{Sampler, Task, times_of};
 use diffclf::system::{Covariance, GaussianMixture, System};
 use diffclf::train::{
-    Endpoints, Losses, Resampled, Source, Standardisation, Step, StepPlan, StepReport,
-    TrainSettings, Trainer, finish,
+    Endpoints, Losses, Resampled, Source, Step, StepPlan, StepReport, TrainSettings, Trainer,
+    finish,
 };
 use diffclf_report::page::Table;
 use diffclf_report::text::table_text;
@@ -146,13 +147,13 @@ impl Rows {
     }
 
     fn endpoints(&self, interpolant: bool) -> Endpoints {
-        let source = |system: &Arc<System>, seed| -> Arc<dyn Source> {
-            let identity = Standardisation::identity(3);
-            Arc::new(Resampled::new(system.clone(), seed, identity))
+        let source = |endpoint, system: &Arc<System>| -> Arc<dyn Source> {
+            let identity = Coordinates::identity(3);
+            Arc::new(Resampled::new(endpoint, system.clone(), 1, identity))
         };
         Endpoints {
-            start: source(&self.start, 1),
-            end: interpolant.then(|| source(&self.end, 2)),
+            start: source(0, &self.start),
+            end: interpolant.then(|| source(1, &self.end)),
         }
     }
 }
@@ -169,7 +170,7 @@ fn step<T: Real>(
         batch,
         times: TimeSampler::GridStratified(GridStratified {}),
         seed: 3,
-        purpose: Purpose::Noise,
+        part: Part::Training,
     };
     Step::new(spec, plan, true, pool, isa)
 }
@@ -344,6 +345,7 @@ fn gaussian() -> diffclf::Result<Finding> {
         let zeros = vec![0.0; spec.layout().len()];
         let time = 0.4 * spec.process.horizon();
         let Prior { mean, std } = Prior::new(&spec.process, time, &spec.mean, spec.variance);
+        let std = std.at(0);
         let points = normals(3, 2.0 * std);
         let square: f64 = points
             .iter()
@@ -425,13 +427,14 @@ fn resume() -> diffclf::Result<Finding> {
     let settings = settings();
     let content = |steps| Content {
         spec: spec.clone(),
-        standardisation: Standardisation::identity(3),
+        standardisation: Coordinates::identity(3),
         record: Record {
             version: env!("CARGO_PKG_VERSION").into(),
             settings: settings.clone(),
             steps,
             data: Vec::new(),
             units: "kT".into(),
+            streams: STREAMS,
         },
     };
     let pool = Arc::new(Pool::new(2));
@@ -478,13 +481,14 @@ fn files() -> diffclf::Result<Finding> {
         params: random_params(&spec),
         average: None,
         content: Content {
-            standardisation: Standardisation::identity(3),
+            standardisation: Coordinates::identity(3),
             record: Record {
                 version: env!("CARGO_PKG_VERSION").into(),
                 settings: settings(),
                 steps: 0,
                 data: Vec::new(),
                 units: "kT".into(),
+                streams: STREAMS,
             },
             spec,
         },

@@ -1,6 +1,6 @@
 //! Training: the run folder, configurations, held-out rows, numbers that go wrong.
 
-use super::{Place, SMALL, clouds, write_rows};
+use super::{Place, SMALL, clouds, read_npy, write_rows};
 use std::fs;
 
 #[test]
@@ -258,5 +258,35 @@ fn objectives_are_refused_with_a_reason() {
         ),
     ] {
         place.refused(&format!("{arguments} -o run"), 2, &words);
+    }
+}
+
+/// Three particles in the plane around other places each, far from zero: the energy of the user's rows does not tell them apart.
+#[test]
+fn particles_are_not_told_apart() {
+    let place = Place::new();
+    let around = [40.0, -7.0, 43.0, -5.0, 38.0, -9.0];
+    let rows: Vec<Vec<f64>> = clouds(150)
+        .chunks_exact(3)
+        .map(|three| {
+            let numbers = three.iter().flatten();
+            numbers.zip(around).map(|(x, at)| x + at).collect()
+        })
+        .collect();
+    write_rows(&place.path("rows.npy"), &rows);
+    place.run(&format!("train rows.npy --particles 3 -o run {SMALL}"));
+    let exchanged: Vec<Vec<f64>> = rows
+        .iter()
+        .map(|row| [&row[4..], &row[..4]].concat())
+        .collect();
+    write_rows(&place.path("exchanged.npy"), &exchanged);
+    let density = |rows: &str| {
+        place.run(&format!("density run {rows} -o out.npy --force --quiet"));
+        read_npy(&fs::read(place.path("out.npy")).unwrap()).1
+    };
+    let (first, second) = (density("rows.npy"), density("exchanged.npy"));
+    for (a, b) in first.iter().zip(&second) {
+        // Energies are computed in single precision.
+        assert!((a - b).abs() < 1e-4 * (1.0 + a.abs()), "{a} {b}");
     }
 }

@@ -4,7 +4,7 @@
 use super::column::Column;
 use super::spec::{Form, ModelSpec};
 use crate::engine::{Function, Graph, Node, Rows};
-use crate::network::{Layout, ScaledRows};
+use crate::network::{Input, Layout, ScaledRows, Site, TimeBranch};
 
 /// How rows know their time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,12 +43,101 @@ pub struct Wiring {
     pub mean: Option<usize>,
 }
 
+impl Wiring {
+    /// A function of the rows' times, or its derivative.
+    fn column(&mut self, graph: &mut Graph, group: usize, column: Column, rate: bool) -> Node {
+        let g = &mut self.groups[group];
+        if let Some(&(slot, ..)) = g.columns.iter().find(|c| c.1 == column && c.2 == rate) {
+            return graph.input_node(slot);
+        }
+        let (node, slot) = graph.input(Rows::Unit(g.time_of_row.len()), 1);
+        g.columns.push((slot, column, rate));
+        node
+    }
+
+    fn level(&mut self, graph: &mut Graph, group: usize) -> usize {
+        let g = &mut self.groups[group];
+        *g.level
+            .get_or_insert_with(|| graph.index(g.time_of_row.len()))
+    }
+
+    fn cell(&mut self, graph: &mut Graph, group: usize) -> (usize, usize) {
+        let g = &mut self.groups[group];
+        let rows = g.time_of_row.len();
+        *g.cell
+            .get_or_insert_with(|| (graph.index(rows), graph.index(rows)))
+    }
+
+    /// The table of time features, or of their derivatives.
+    fn table(&mut self, graph: &mut Graph, rates: bool, levels: usize, features: usize) -> Node {
+        let slot = if rates {
+            &mut self.feature_rates
+        } else {
+            &mut self.features
+        };
+        let slot = *slot.get_or_insert_with(|| graph.input(Rows::Global(levels), features).1);
+        graph.input_node(slot)
+    }
+}
+
 /// A leaf through which an energy depends on time, and its derivative's node is made when asked for.
 #[derive(Debug, Clone, Copy)]
 enum TimeLeaf {
     Column(Column),
     /// A looked-up row of `features W_t + b_0`; the node of `W_t`.
     Table(Node),
+}
+
+/// The time of a group's rows, for the networks that ask.
+struct GroupTime<'a> {
+    wiring: &'a mut Wiring,
+    leaves: &'a mut Vec<(Node, TimeLeaf)>,
+    group: usize,
+    mode: TimeMode,
+    features: usize,
+}
+
+impl TimeBranch for GroupTime<'_> {
+    fn rows(&mut self, graph: &mut Graph, wt: Node, b0: Node) -> Node {
+        match self.mode {
+            TimeMode::Levels(levels) => {
+                let features = self.wiring.table(graph, false, levels, self.features);
+                let table = graph.matmul(features, wt, false);
+                let table = graph.bias(table, b0);
+                let slot = self.wiring.level(graph, self.group);
+                let rows = graph.lookup(table, slot);
+                self.leaf(rows, TimeLeaf::Table(wt));
+                rows
+            }
+            TimeMode::Continuous => {
+                let tau = self
+                    .wiring
+                    .column(graph, self.group, Column::Coordinate, false);
+                self.leaf(tau, TimeLeaf::Column(Column::Coordinate));
+                let half = self.features / 2;
+                let slot = *self
+                    .wiring
+                    .frequencies
+                    .get_or_insert_with(|| graph.input(Rows::Global(1), half).1);
+                let frequencies = graph.input_node(slot);
+                let phase = graph.matmul(tau, frequencies, false);
+                let sin = graph.unary(Function::Sin, phase);
+                let cos = graph.unary(Function::Cos, phase);
+                let features = graph.concat(sin, cos);
+                let rows = graph.matmul(features, wt, false);
+                graph.bias(rows, b0)
+            }
+        }
+    }
+}
+
+impl GroupTime<'_> {
+    /// Networks may share a leaf, and one may be asked twice; its derivative counts once.
+    fn leaf(&mut self, node: Node, leaf: TimeLeaf) {
+        if self.leaves.iter().all(|known| known.0 != node) {
+            self.leaves.push((node, leaf));
+        }
+    }
 }
 
 /// Rows at which an energy is asked for.
@@ -113,78 +202,7 @@ impl<'a> Builder<'a> {
     }
 
     fn column_or_rate(&mut self, group: usize, column: Column, rate: bool) -> Node {
-        let g = &mut self.wiring.groups[group];
-        if let Some(&(slot, ..)) = g.columns.iter().find(|c| c.1 == column && c.2 == rate) {
-            return self.graph.input_node(slot);
-        }
-        let (node, slot) = self.graph.input(Rows::Unit(g.time_of_row.len()), 1);
-        g.columns.push((slot, column, rate));
-        node
-    }
-
-    fn level(&mut self, group: usize) -> usize {
-        let g = &mut self.wiring.groups[group];
-        *g.level
-            .get_or_insert_with(|| self.graph.index(g.time_of_row.len()))
-    }
-
-    fn cell(&mut self, group: usize) -> (usize, usize) {
-        let g = &mut self.wiring.groups[group];
-        let rows = g.time_of_row.len();
-        *g.cell
-            .get_or_insert_with(|| (self.graph.index(rows), self.graph.index(rows)))
-    }
-
-    fn table_input(&mut self, rates: bool, levels: usize) -> Node {
-        let slot = if rates {
-            &mut self.wiring.feature_rates
-        } else {
-            &mut self.wiring.features
-        };
-        let graph = &mut self.graph;
-        let slot =
-            *slot.get_or_insert_with(|| graph.input(Rows::Global(levels), self.spec.features).1);
-        self.graph.input_node(slot)
-    }
-
-    /// `phi(t) W_t + b_0` for the rows of a group.
-    fn time_branch(
-        &mut self,
-        group: usize,
-        wt: Node,
-        b0: Node,
-        leaves: &mut Vec<(Node, TimeLeaf)>,
-    ) -> Node {
-        match self.mode {
-            TimeMode::Levels(levels) => {
-                let features = self.table_input(false, levels);
-                let table = self.graph.matmul(features, wt, false);
-                let table = self.graph.bias(table, b0);
-                let slot = self.level(group);
-                let rows = self.graph.lookup(table, slot);
-                leaves.push((rows, TimeLeaf::Table(wt)));
-                rows
-            }
-            TimeMode::Continuous => {
-                let tau = self.column(group, Column::Coordinate);
-                // Two networks share the coordinate; its derivative counts once.
-                if leaves.iter().all(|leaf| leaf.0 != tau) {
-                    leaves.push((tau, TimeLeaf::Column(Column::Coordinate)));
-                }
-                let half = self.spec.features / 2;
-                let g = &mut self.graph;
-                let slot = *self
-                    .wiring
-                    .frequencies
-                    .get_or_insert_with(|| g.input(Rows::Global(1), half).1);
-                let frequencies = g.input_node(slot);
-                let phase = g.matmul(tau, frequencies, false);
-                let (sin, cos) = (g.unary(Function::Sin, phase), g.unary(Function::Cos, phase));
-                let features = g.concat(sin, cos);
-                let rows = g.matmul(features, wt, false);
-                g.bias(rows, b0)
-            }
-        }
+        self.wiring.column(&mut self.graph, group, column, rate)
     }
 
     /// `U(t, y)` at the rows of `points`.
@@ -236,70 +254,52 @@ impl<'a> Builder<'a> {
         x
     }
 
+    /// Builds a part of a network at the rows of a group.
+    fn at_site(
+        &mut self,
+        group: usize,
+        leaves: &mut Vec<(Node, TimeLeaf)>,
+        build: impl FnOnce(&mut Site<'_>) -> Node,
+    ) -> Node {
+        let mut time = GroupTime {
+            wiring: &mut self.wiring,
+            leaves,
+            group,
+            mode: self.mode,
+            features: self.spec.features,
+        };
+        build(&mut Site {
+            graph: &mut self.graph,
+            layout: &self.layout,
+            time: &mut time,
+        })
+    }
+
     /// The network's scalar `s(t, x)`.
     fn scalar(&mut self, group: usize, x: &ScaledRows, leaves: &mut Vec<(Node, TimeLeaf)>) -> Node {
-        let spec = self.spec;
-        let mut sum: Option<Node> = None;
+        let (form, networks) = (self.spec.form, self.spec.networks());
+        let input = Input { points: x };
         let mut terms = Vec::new();
-        if let Some(mlp) = spec.vector_network() {
-            let hidden = self.hidden(&mlp, group, x, leaves);
-            let (g, layout) = (&mut self.graph, &self.layout);
-            if matches!(spec.form, Form::SquaredNorm | Form::ResidualSquaredNorm) {
-                let v = mlp.output(g, layout, hidden);
-                let square = g.row_dot(v, v);
-                terms.push(g.scale(square, -0.5));
+        if let Some(network) = networks.vector {
+            if matches!(form, Form::SquaredNorm | Form::ResidualSquaredNorm) {
+                let v = self.at_site(group, leaves, |site| network.output(site, input));
+                let square = self.graph.row_dot(v, v);
+                terms.push(self.graph.scale(square, -0.5));
             }
-            if spec.form != Form::SquaredNorm {
-                terms.push(mlp.inner_product(g, layout, x, hidden));
+            if form != Form::SquaredNorm {
+                terms.push(self.at_site(group, leaves, |site| network.inner_product(site, input)));
             }
         }
-        if let Some(mlp) = spec.scalar_network() {
-            let hidden = self.hidden(&mlp, group, x, leaves);
-            terms.push(mlp.output(&mut self.graph, &self.layout, hidden));
+        if let Some(network) = networks.scalar {
+            terms.push(self.at_site(group, leaves, |site| network.output(site, input)));
         }
-        if let Some(pairs) = spec.pair_network() {
-            let layout = self.layout.clone();
-            let mut graph = std::mem::take(&mut self.graph);
-            let node = pairs.scalar(&mut graph, &layout, x, &mut |g, wt, b0| {
-                self.with_graph(g, |b| b.time_branch(group, wt, b0, leaves))
-            });
-            self.graph = graph;
-            terms.push(node);
-        }
-        for term in terms {
-            sum = Some(match sum {
-                Some(sum) => self.graph.add(sum, term),
-                None => term,
-            });
-        }
+        let sum = terms
+            .into_iter()
+            .reduce(|sum, term| self.graph.add(sum, term));
         match sum {
             Some(sum) => sum,
             None => unreachable!("every form has a network"),
         }
-    }
-
-    fn hidden(
-        &mut self,
-        mlp: &crate::network::Mlp,
-        group: usize,
-        x: &ScaledRows,
-        leaves: &mut Vec<(Node, TimeLeaf)>,
-    ) -> Node {
-        let layout = self.layout.clone();
-        let mut graph = std::mem::take(&mut self.graph);
-        let node = mlp.hidden(&mut graph, &layout, x, &mut |g, wt, b0| {
-            self.with_graph(g, |b| b.time_branch(group, wt, b0, leaves))
-        });
-        self.graph = graph;
-        node
-    }
-
-    /// Lends the graph back to the builder while a network is being built.
-    fn with_graph(&mut self, graph: &mut Graph, f: impl FnOnce(&mut Self) -> Node) -> Node {
-        std::mem::swap(&mut self.graph, graph);
-        let node = f(self);
-        std::mem::swap(&mut self.graph, graph);
-        node
     }
 
     /// `|x|^2 / 2 + d/2 log(2 pi a^2) - (sd / sigma) s`.
@@ -332,11 +332,11 @@ impl<'a> Builder<'a> {
                     self.spec.grid.levels(),
                     "F has one number per level of the grid"
                 );
-                let slot = self.level(group);
+                let slot = self.wiring.level(&mut self.graph, group);
                 self.graph.lookup(table, slot)
             }
             TimeMode::Continuous => {
-                let (low, high) = self.cell(group);
+                let (low, high) = self.wiring.cell(&mut self.graph, group);
                 let weight = self.column(group, Column::CellWeight);
                 let g = &mut self.graph;
                 let (low, high) = (g.lookup(table, low), g.lookup(table, high));
@@ -372,9 +372,10 @@ impl<'a> Builder<'a> {
                     let TimeMode::Levels(levels) = self.mode else {
                         unreachable!("tables belong to levels")
                     };
-                    let rates = self.table_input(true, levels);
+                    let features = self.spec.features;
+                    let rates = self.wiring.table(&mut self.graph, true, levels, features);
                     let table = self.graph.matmul(rates, wt, false);
-                    let slot = self.level(group);
+                    let slot = self.wiring.level(&mut self.graph, group);
                     self.graph.lookup(table, slot)
                 }
             };
@@ -387,7 +388,7 @@ impl<'a> Builder<'a> {
     /// `dF/dt` at the rows of a group: the slope of the cell that begins at or holds the row's time.
     pub fn free_energy_rate(&mut self, group: usize) -> Node {
         let table = self.layout.node(&mut self.graph, "free_energy");
-        let (low, high) = self.cell(group);
+        let (low, high) = self.wiring.cell(&mut self.graph, group);
         let slope = self.column_or_rate(group, Column::CellWeight, true);
         let g = &mut self.graph;
         let (low, high) = (g.lookup(table, low), g.lookup(table, high));
@@ -404,7 +405,7 @@ impl<'a> Builder<'a> {
 
     /// `v(t, y)` from the velocity's own network: one row of `d` numbers per row of the points.
     pub fn velocity(&mut self, points: &Points) -> Node {
-        let Some(mlp) = self.spec.velocity_network() else {
+        let Some(network) = self.spec.networks().velocity else {
             unreachable!("the caller asked a model that has a velocity network")
         };
         let x = ScaledRows {
@@ -413,8 +414,10 @@ impl<'a> Builder<'a> {
             scale: None,
             mean: None,
         };
-        let hidden = self.hidden(&mlp, points.group, &x, &mut Vec::new());
-        mlp.output(&mut self.graph, &self.layout, hidden)
+        let input = Input { points: &x };
+        self.at_site(points.group, &mut Vec::new(), |site| {
+            network.output(site, input)
+        })
     }
 
     /// All parameters, in the layout's order.

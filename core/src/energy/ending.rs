@@ -96,6 +96,17 @@ impl Energy for Ending<'_> {
             );
         });
     }
+
+    fn energy_rate(&self, times: &[f64], points: &[f64], out: &mut [f64]) {
+        let dim = self.dim();
+        self.split(times, out.len(), |energy, times, row, rows| {
+            energy.energy_rate(
+                times,
+                &points[row * dim..][..rows * dim],
+                &mut out[row..][..rows],
+            );
+        });
+    }
 }
 
 /// The energy `-log p` of a system whose density is known, the same at all times; F is 0.

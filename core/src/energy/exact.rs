@@ -256,13 +256,17 @@ impl ExactPath {
 
     /// `n` samples of Y_t, row after row. Row i depends on (seed, time, i) alone.
     pub fn sample(&self, time: f64, n: usize, seed: u64) -> Vec<f64> {
+        self.sample_for(Purpose::Evaluate, time, n, seed)
+    }
+
+    /// As [`ExactPath::sample`], with draws for a purpose of the caller's.
+    pub fn sample_for(&self, purpose: Purpose, time: f64, n: usize, seed: u64) -> Vec<f64> {
         let mut out = vec![0.0; n * self.start.dim()];
-        self.fill_sample(time, seed, &mut out);
+        self.fill_sample(purpose, time, seed, &mut out);
         out
     }
 
-    /// Fills `out` with samples of Y_t, as [`ExactPath::sample`] does.
-    pub fn fill_sample(&self, time: f64, seed: u64, out: &mut [f64]) {
+    fn fill_sample(&self, purpose: Purpose, time: f64, seed: u64, out: &mut [f64]) {
         let dim = self.start.dim();
         let c = Coefficients::at(&self.process, time);
         let gamma = c.gamma_squared.sqrt();
@@ -275,7 +279,7 @@ impl ExactPath {
                     for (row, point) in part.chunks_exact_mut(dim).enumerate() {
                         let row = (block * chunk + row) as u64;
                         // The bits of the time are the step: other times get other, independent draws.
-                        let mut stream = Stream::new(seed, Purpose::Evaluate, time.to_bits(), row);
+                        let mut stream = Stream::new(seed, purpose, time.to_bits(), row);
                         self.start.sample_point(&mut stream, point);
                         if let Some(end) = &self.end {
                             end.sample_point(&mut stream, &mut end_point);

@@ -96,14 +96,102 @@ impl Energy for KnownMarginals<'_> {
             e.time_score(t, y, out)
         });
     }
+
+    fn energy_rate(&self, times: &[f64], points: &[f64], out: &mut [f64]) {
+        self.split(times, points, 1, out, |e, t, y, out| {
+            e.energy_rate(t, y, out)
+        });
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::energy::exact::ExactPath;
+    use crate::energy::{Coordinates, Ending, InDataCoordinates};
     use crate::process::Process;
     use crate::system::{Covariance, GaussianMixture};
+
+    /// `U = y^2/2 + 3 t` with an F that bends by 20 at time 1/2, like a table of levels: no central difference of F can undo the
+    /// one-sided slope in the time score there.
+    struct Bent;
+
+    impl Energy for Bent {
+        fn dim(&self) -> usize {
+            1
+        }
+        fn free_energy(&self, time: f64) -> f64 {
+            10.0 * (time - 0.5).abs()
+        }
+        fn energy(&self, times: &[f64], points: &[f64], out: &mut [f64]) {
+            for (i, (out, y)) in out.iter_mut().zip(points).enumerate() {
+                *out = 0.5 * y * y + 3.0 * times[if times.len() == 1 { 0 } else { i }];
+            }
+        }
+        fn score(&self, _times: &[f64], points: &[f64], out: &mut [f64]) {
+            out.iter_mut().zip(points).for_each(|(s, y)| *s = -y);
+        }
+        fn time_score(&self, times: &[f64], _points: &[f64], out: &mut [f64]) {
+            for (i, out) in out.iter_mut().enumerate() {
+                let time = times[if times.len() == 1 { 0 } else { i }];
+                *out = if time >= 0.5 { 7.0 } else { -13.0 };
+            }
+        }
+        fn energy_rate(&self, _times: &[f64], _points: &[f64], out: &mut [f64]) {
+            out.fill(3.0);
+        }
+    }
+
+    #[test]
+    fn energy_rates_of_wrapped_energies_do_not_see_bends_of_f() {
+        let process = Process::default();
+        let (bent, other) = (
+            Bent,
+            crate::energy::Closure::new(1, |_, y: &[f64], s: &mut [f64]| {
+                s[0] = -y[0];
+                0.5 * y[0] * y[0]
+            }),
+        );
+        let known = KnownMarginals::new(&bent).with_end(0.9, &other);
+        let ending = Ending {
+            path: &bent,
+            target: &other,
+            time: 0.0,
+        };
+        let rescaled = InDataCoordinates {
+            inner: &bent,
+            process,
+            map: Coordinates {
+                shift: vec![1.5],
+                scale: 2.0.into(),
+            },
+        };
+        let (times, points) = ([0.3, 0.5, 0.7], [0.4, -1.2, 2.0]);
+        let mut rate = [0.0; 3];
+        for energy in [&known as &dyn Energy, &ending] {
+            energy.energy_rate(&times, &points, &mut rate);
+            assert_eq!(rate, [3.0; 3]);
+            energy.energy_rate(&[0.5], &points, &mut rate);
+            assert_eq!(rate, [3.0; 3]);
+        }
+        known.energy_rate(&[0.95], &points, &mut rate);
+        assert!(rate.iter().all(|r| r.abs() < 1e-9), "{rate:?}");
+        // U = ((y - c shift) / scale)^2 / 2 + 3 t + a constant: a central difference of the energy itself.
+        rescaled.energy_rate(&times, &points, &mut rate);
+        let at = |h: f64| {
+            let mut u = [0.0; 3];
+            rescaled.energy(&times.map(|t| t + h), &points, &mut u);
+            u
+        };
+        let (up, down) = (at(1e-5), at(-1e-5));
+        for i in 0..3 {
+            let slope = (up[i] - down[i]) / 2e-5;
+            assert!(
+                (rate[i] - slope).abs() < 1e-6 * (1.0 + slope.abs()),
+                "{rate:?}"
+            );
+        }
+    }
 
     #[test]
     fn each_row_is_answered_by_the_energy_of_its_time() {

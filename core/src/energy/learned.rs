@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::builder::{Builder, Points, TimeMode, Wiring};
-use super::schedule::Schedule;
 use super::spec::ModelSpec;
+use super::time_table::TimeTable;
 use super::{Energy, Velocity};
 use crate::engine::{Isa, Pool, Program, Real, Rows};
 use crate::{Error, Result};
@@ -42,7 +42,7 @@ struct Evaluation<T> {
     when: When,
     program: Program<T>,
     wiring: Wiring,
-    schedule: Schedule<T>,
+    schedule: TimeTable<T>,
     points: usize,
     /// Slot of the directions, for [`What::Curvature`].
     directions: Option<usize>,
@@ -138,7 +138,7 @@ impl<T: Real> LearnedEnergy<T> {
         let wiring = builder.wiring;
         let levels = if let TimeMode::Levels(n) = mode { n } else { 0 };
         // Any valid times will do until the first call sets its own.
-        let schedule = Schedule::new(&self.spec, &wiring, &vec![self.spec.grid.t_max(); levels]);
+        let schedule = TimeTable::new(&self.spec, &wiring, &vec![self.spec.grid.t_max(); levels]);
         schedule.set_globals(&self.spec, &wiring, &mut program);
         Evaluation {
             what,

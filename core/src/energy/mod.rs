@@ -6,23 +6,27 @@ pub mod exact;
 mod builder;
 mod closure;
 mod column;
+mod coordinates;
 mod ending;
+mod in_data_coordinates;
 mod known;
 mod learned;
-mod rescaled;
-mod schedule;
+mod prior;
 mod spec;
+mod time_table;
 mod velocity;
 
 pub use builder::{Builder, EnergyNodes, Group, Points, TimeMode, Wiring};
 pub use closure::Closure;
 pub use column::{Column, Coordinate, frequency};
+pub use coordinates::{Coordinates, Moments, Scale};
 pub use ending::{Ending, SystemEnergy};
+pub use in_data_coordinates::InDataCoordinates;
 pub use known::KnownMarginals;
 pub use learned::{LearnedEnergy, LearnedVelocity};
-pub use rescaled::Rescaled;
-pub use schedule::Schedule;
-pub use spec::{Form, ModelSpec, NetworkSpec};
+pub use prior::Prior;
+pub use spec::{Form, ModelSpec};
+pub use time_table::TimeTable;
 pub use velocity::{Velocity, VelocityClosure};
 
 /// A time-dependent energy, evaluated in batches.
@@ -57,7 +61,10 @@ pub trait Energy: Send + Sync {
     /// d/dt (-U(t, y) + F(t)).
     fn time_score(&self, times: &[f64], points: &[f64], out: &mut [f64]);
 
-    /// dU/dt at a fixed point: the integrand of thermodynamic integration. By default from the time score and F'(t).
+    /// dU/dt at a fixed point: the integrand of thermodynamic integration.
+    ///
+    /// By default from the time score and a central difference of F, which is right where F has a slope and wrong where it bends (at
+    /// the levels of a table); energies that wrap others pass the question on instead.
     fn energy_rate(&self, times: &[f64], points: &[f64], out: &mut [f64]) {
         /// Step of the central difference of F.
         const STEP: f64 = 1e-5;

@@ -2,40 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::network::{Init, Layout, Mlp, Pairs};
+use crate::network::{Init, Layout, Network, NetworkSpec, Output, Role};
 use crate::process::{Process, TimeGrid};
 use crate::{Error, Result};
-
-/// The network inside the energy.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum NetworkSpec {
-    /// Perceptron over all coordinates.
-    Mlp {
-        /// Columns of a hidden layer.
-        width: usize,
-        /// Number of hidden layers.
-        depth: usize,
-    },
-    /// Sum over pairs of particles of a perceptron of the squared distance (form `scalar`).
-    Pairs {
-        /// Number of particles; divides the dimension.
-        particles: usize,
-        /// Columns of a hidden layer.
-        width: usize,
-        /// Number of hidden layers.
-        depth: usize,
-    },
-}
-
-impl Default for NetworkSpec {
-    fn default() -> Self {
-        NetworkSpec::Mlp {
-            width: 128,
-            depth: 4,
-        }
-    }
-}
 
 /// How the network's output becomes the scalar `s(t, x)`; `v` is a vector output, `n` a scalar one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,6 +49,16 @@ pub struct ModelSpec {
     /// Whether a vector network for the velocity stands beside the energy (interpolants).
     #[serde(default, skip_serializing_if = "is_false")]
     pub velocity: bool,
+}
+
+/// The networks of a model, by what they are for.
+pub(crate) struct Networks {
+    /// `v` of the form.
+    pub vector: Option<Box<dyn Network>>,
+    /// `n` of the form.
+    pub scalar: Option<Box<dyn Network>>,
+    /// The velocity: the same architecture as the energy's, so that an invariant energy gets an equivariant velocity.
+    pub velocity: Option<Box<dyn Network>>,
 }
 
 fn is_false(value: &bool) -> bool {
@@ -144,116 +123,50 @@ impl ModelSpec {
                 "an interpolant (linear, trigonometric): the velocity of a diffusion follows from its score",
             );
         }
-        let (width, depth) = match self.network {
-            NetworkSpec::Mlp { width, depth } => (width, depth),
-            NetworkSpec::Pairs {
-                particles,
-                width,
-                depth,
-            } => {
-                if particles < 2 || !self.dim.is_multiple_of(particles) {
-                    return wrong(
-                        "particles",
-                        particles.to_string(),
-                        "at least 2, and a divisor of the dimension",
-                    );
-                }
-                if self.form != Form::Scalar {
-                    return wrong(
-                        "form",
-                        format!("{:?}", self.form),
-                        "\"scalar\" for a network over pairs",
-                    );
-                }
-                (width, depth)
+        self.network("net", Output::Scalar).validate()
+    }
+
+    fn network(&self, name: &str, output: Output) -> Box<dyn Network> {
+        self.network.network(Role {
+            name,
+            output,
+            dim: self.dim,
+            features: self.features,
+        })
+    }
+
+    /// The networks that the form and the velocity ask for.
+    pub(crate) fn networks(&self) -> Networks {
+        let network = |name: &str, output| Some(self.network(name, output));
+        let (vector, scalar) = match self.form {
+            Form::Scalar => (None, network("net", Output::Scalar)),
+            Form::InnerProductPlusScalar => (
+                network("net1", Output::Vector),
+                network("net2", Output::Scalar),
+            ),
+            Form::InnerProduct | Form::SquaredNorm | Form::ResidualSquaredNorm => {
+                (network("net", Output::Vector), None)
             }
         };
-        if width == 0 || width > 1 << 14 {
-            return wrong("width", width.to_string(), "between 1 and 16384");
-        }
-        if depth == 0 || depth > 64 {
-            return wrong("depth", depth.to_string(), "between 1 and 64");
-        }
-        Ok(())
-    }
-
-    fn mlp(&self, name: &str, output: usize, width: usize, depth: usize) -> Mlp {
-        Mlp {
-            name: name.into(),
-            input: self.dim,
-            output,
-            width,
-            depth,
-            features: self.features,
-        }
-    }
-
-    /// The vector network of the form, if it has one.
-    pub(crate) fn vector_network(&self) -> Option<Mlp> {
-        match (&self.network, self.form) {
-            (NetworkSpec::Pairs { .. }, _) | (_, Form::Scalar) => None,
-            (&NetworkSpec::Mlp { width, depth }, Form::InnerProductPlusScalar) => {
-                Some(self.mlp("net1", self.dim, width, depth))
-            }
-            (&NetworkSpec::Mlp { width, depth }, _) => {
-                Some(self.mlp("net", self.dim, width, depth))
-            }
-        }
-    }
-
-    /// The scalar perceptron of the form, if it has one.
-    pub(crate) fn scalar_network(&self) -> Option<Mlp> {
-        match (&self.network, self.form) {
-            (&NetworkSpec::Mlp { width, depth }, Form::InnerProductPlusScalar) => {
-                Some(self.mlp("net2", 1, width, depth))
-            }
-            (&NetworkSpec::Mlp { width, depth }, Form::Scalar) => {
-                Some(self.mlp("net", 1, width, depth))
-            }
-            _ => None,
-        }
-    }
-
-    /// The perceptron of the velocity, if there is one: as wide and deep as the energy's network.
-    pub(crate) fn velocity_network(&self) -> Option<Mlp> {
-        let (NetworkSpec::Mlp { width, depth } | NetworkSpec::Pairs { width, depth, .. }) =
-            self.network;
-        self.velocity
-            .then(|| self.mlp("velocity", self.dim, width, depth))
-    }
-
-    /// The network over pairs, if that is what the spec says.
-    pub(crate) fn pair_network(&self) -> Option<Pairs> {
-        match self.network {
-            NetworkSpec::Pairs {
-                particles,
-                width,
-                depth,
-            } => Some(Pairs {
-                mlp: Mlp {
-                    input: 1,
-                    ..self.mlp("net", 1, width, depth)
-                },
-                particles,
-            }),
-            NetworkSpec::Mlp { .. } => None,
+        Networks {
+            vector,
+            scalar,
+            velocity: self
+                .velocity
+                .then(|| self.network("velocity", Output::Vector)),
         }
     }
 
     /// Names and ranges of all parameters; the last entry is F(t), one number per level.
     pub fn layout(&self) -> Layout {
         let mut layout = Layout::default();
-        for mlp in [self.vector_network(), self.scalar_network()]
-            .into_iter()
-            .flatten()
-        {
-            mlp.declare(&mut layout);
-        }
-        if let Some(pairs) = self.pair_network() {
-            pairs.declare(&mut layout);
-        }
-        if let Some(mlp) = self.velocity_network() {
-            mlp.declare(&mut layout);
+        let Networks {
+            vector,
+            scalar,
+            velocity,
+        } = self.networks();
+        for network in [vector, scalar, velocity].into_iter().flatten() {
+            network.declare(&mut layout);
         }
         layout.add("free_energy", self.grid.levels(), 1, Init::Zero);
         layout

@@ -8,8 +8,9 @@ pub(crate) mod reference;
 
 use std::sync::Arc;
 
-use super::{Form, LearnedEnergy, ModelSpec, NetworkSpec};
+use super::{Form, LearnedEnergy, ModelSpec};
 use crate::engine::{Isa, Pool, Real};
+use crate::network::NetworkSpec;
 use crate::process::{
     Edm, Linear, Process, Spacing, TimeGrid, Trigonometric, VarianceExploding, VariancePreserving,
 };
@@ -86,6 +87,16 @@ pub(crate) fn sheet() -> Vec<ModelSpec> {
             specs.push(spec(process, form, false));
         }
         specs.extend(interpolants().map(|process| spec(process, form, true)));
+    }
+    // Vectors over pairs, in sums that hold all of their uses.
+    for (process, form) in [
+        (diffusions()[0], Form::ResidualSquaredNorm),
+        (interpolants()[1], Form::InnerProductPlusScalar),
+    ] {
+        specs.push(ModelSpec {
+            form,
+            ..spec(process, None, true)
+        });
     }
     specs
 }

@@ -2,6 +2,7 @@
 //!
 //! Bennett, J. Comput. Phys. 22, 245 (1976); for driven processes Crooks (2000) and Shirts et al. (2003).
 
+use super::Blocks;
 use super::perturbation::check_works;
 use crate::metric::Estimate;
 use crate::rng::{Purpose, Stream};
@@ -152,25 +153,31 @@ impl Moments {
     }
 }
 
-/// Mean and standard deviation of BAR over replicas of both series, resampled in blocks of `block` works each.
+/// Mean and standard deviation of BAR over replicas of both series, resampled in these blocks.
 ///
 /// # Errors
 /// [`Error::Value`] for fewer than two replicas or a block of no works, and as [`bar`](fn@bar).
 pub fn bar_bootstrap(
     forward: &[f64],
     reverse: &[f64],
-    block: [usize; 2],
+    blocks: [Blocks; 2],
     replicas: usize,
     seed: u64,
 ) -> Result<Estimate> {
     bar(forward, reverse)?;
     let mut both = vec![0.0; reverse.len()];
     let mut replica = 0;
-    super::bootstrap(forward.len(), block[0], replicas, seed, &mut |weights| {
+    // The wider of the two for both.
+    let widening = blocks[0].widening.max(blocks[1].widening);
+    let first = Blocks {
+        widening,
+        ..blocks[0]
+    };
+    super::bootstrap(forward.len(), first, replicas, seed, &mut |weights| {
         let mut stream = Stream::new(seed, Purpose::Bootstrap, replica, 1);
         replica += 1;
         both.fill(0.0);
-        super::resample(&mut stream, block[1], &mut both)?;
+        super::resample(&mut stream, blocks[1].length, &mut both)?;
         Ok(bar_weighted(forward, Some(weights), reverse, Some(&both))?
             .delta
             .mean)

@@ -11,7 +11,7 @@
 //! | BAR, Crooks | works in both directions | [`bar`](fn@bar) |
 //! | MBAR | energies of all samples in all states | [`Mbar`] |
 //! | thermodynamic integration | mean slopes along a path | [`integrate`] |
-//! | all of them over a learned energy | samples of both ends | [`PathEstimate`], [`end_correction`] |
+//! | all of them over a learned energy | samples of both ends | [`PathEstimate`], [`end_correction`], [`LearnedDifference`] |
 //!
 //! [`Overlap`], [`convergence`] and [`statistical_inefficiency`] judge the input; [`Mbar::bootstrap`] and
 //! [`bootstrap`](fn@bootstrap) give error bars that do not rest on asymptotics.
@@ -37,19 +37,23 @@ mod bootstrap;
 mod convergence;
 mod correlation;
 mod energies;
+mod influence;
 mod integration;
 mod learned;
+mod learned_difference;
 mod mbar;
 mod overlap;
 mod perturbation;
 
 pub use bar::{Bar, bar, bar_bootstrap};
-pub use bootstrap::{bootstrap, resample};
+pub use bootstrap::{Blocks, bootstrap, resample};
 pub use convergence::{Convergence, convergence, factor_for};
 pub use correlation::{Equilibration, detect_equilibration, statistical_inefficiency, subsample};
 pub use energies::{Matrix, ReducedEnergies, Selection};
+pub(crate) use influence::{Influence, Sources};
 pub use integration::{Integral, Rule, integrate};
-pub use learned::{PathEstimate, PathSamples, end_correction};
+pub use learned::{EndCorrection, PathEstimate, PathSamples, end_correction};
+pub use learned_difference::{LearnedDifference, Route};
 pub use mbar::{Bootstrapped, Mbar, MbarSettings, Perturbed, Surface, Target};
 pub use overlap::{LOW_OVERLAP, Link, Overlap};
 pub use perturbation::{Perturbation, perturbation};

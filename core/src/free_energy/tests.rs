@@ -1,6 +1,7 @@
 //! The estimators against pymbar, against exact answers, and their error bars against the spread they announce.
 
 mod calibration;
+mod learned;
 mod pymbar;
 mod refusals;
 

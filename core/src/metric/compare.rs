@@ -1,13 +1,34 @@
-//! Two samples compared by all distances, each beside its floor: what two samples of the reference itself, of the same sizes, are
-//! apart. A distance near its floor says no more than that.
+//! Two samples compared by all distances, each beside its floor and a p-value.
+//!
+//! The floor is what another sample of the reference's law is apart from the reference, cut to the effective size of the sample in
+//! stretches of neighbours (which may be correlated). A distance near its floor says no more than that. The p-value is the share of random dealings
+//! of the sample's blocks and those of the second reference that are at least as far from the reference: small ones are not chance. It holds
+//! if rows further apart than a fortieth of the sample are independent; for weighted samples it is approximate, and nothing is left of it if a few rows carry
+//! the weight.
 
+use super::discrepancy::Pooled;
+use super::sliced::Slices;
 use super::{Estimate, energy_distance, mmd_squared, sliced};
+use crate::rng::{Purpose, Stream};
 use crate::system::GaussianMixture;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 
 /// Rows that enter the distances over all pairs.
-const PAIR_ROWS: usize = 4096;
+const PAIR_ROWS: usize = 2048;
+/// Rows that enter the p-values.
+const DEALT_ROWS: usize = 512;
+/// Random directions of sliced distances in floors and p-values.
+const DEALT_DIRECTIONS: usize = 32;
+/// Blocks that a sample is cut into.
+const BLOCKS: usize = 40;
+/// Stretches of the second reference that make the floor.
+const FLOORS: usize = 4;
+/// Random dealings of a p-value.
+const DEALINGS: usize = 39;
+
+/// Points and weights, of which an equally weighted point has 1.
+type Part = (Vec<f64>, Vec<f64>);
 
 /// Points with weights.
 #[derive(Debug, Clone)]
@@ -67,12 +88,18 @@ impl<'a> Sample<'a> {
         self.weights[i]
     }
 
-    /// At most so many rows, evenly spread over the sample.
-    fn thinned(&self, rows: usize) -> (Vec<f64>, Vec<f64>) {
-        let kept = self.rows().min(rows);
+    /// Effective number of points, `1 / sum w^2`.
+    pub fn effective_rows(&self) -> f64 {
+        self.weights.iter().map(|w| w * w).sum::<f64>().recip()
+    }
+
+    /// A share of the rows, evenly spread over the sample, with weights whose sum is the share of the effective rows.
+    fn thinned(&self, share: f64) -> Part {
+        let kept = ((self.rows() as f64 * share).round() as usize).clamp(1, self.rows());
         let places = (0..kept).map(|k| k * self.rows() / kept);
         let points = places.clone().flat_map(|i| self.row(i)).copied().collect();
-        (points, places.map(|i| self.weights[i]).collect())
+        let one = self.effective_rows();
+        (points, places.map(|i| self.weights[i] * one).collect())
     }
 
     /// Share of the points nearest to each component.
@@ -90,13 +117,90 @@ pub fn total_variation(a: &[f64], b: &[f64]) -> f64 {
     0.5 * a.iter().zip(b).map(|(a, b)| (a - b).abs()).sum::<f64>()
 }
 
-/// A distance and its floor.
+/// A distance, its floor and its p-value.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Distance {
-    /// Between the sample and the reference.
+    /// Between the sample and the reference. The error is that of this sample; distances of few points are too large by about the floor.
     pub value: Estimate,
-    /// Between two samples of the reference.
+    /// Between another sample of the reference's law, of the sample's effective size, and the reference.
     pub floor: Estimate,
+    /// Share of random dealings that are at least as far apart; 0.025 at least.
+    pub p_value: f64,
+}
+
+/// Every distance to a reference, by numbers alone.
+fn all_distances(part: &Part, reference: &Part, dim: usize, seed: u64) -> Result<[Estimate; 4]> {
+    let a = Sample::new(&part.0, dim, Some(&part.1))?;
+    let b = Sample::new(&reference.0, dim, Some(&reference.1))?;
+    let slices = sliced(&a, &b, DEALT_DIRECTIONS, seed);
+    Ok([
+        mmd_squared(&a, &b),
+        slices.wasserstein,
+        slices.kolmogorov_smirnov,
+        energy_distance(&a, &b),
+    ])
+}
+
+/// So many ranges of neighbours.
+fn cut(rows: usize, blocks: usize) -> Vec<std::ops::Range<usize>> {
+    (0..blocks)
+        .map(|k| k * rows / blocks..(k + 1) * rows / blocks)
+        .collect()
+}
+
+/// P-values of all distances between `sample` and `reference` (MMD, sliced Wasserstein and Kolmogorov-Smirnov, energy distance): blocks of the
+/// sample and of `second` are dealt anew.
+fn p_values(
+    sample: &Part,
+    second: &Part,
+    reference: &Part,
+    (dim, seed): (usize, u64),
+) -> Result<[f64; 4]> {
+    let rows = sample.1.len();
+    let effective: f64 = sample.1.iter().sum();
+    let blocks = BLOCKS.min(rows).min(effective as usize).max(1);
+    let length = (effective / blocks as f64).round().max(1.0) as usize;
+    // The pool: the sample, then blocks of the second reference, at most twice as many.
+    let others = cut(second.1.len(), (second.1.len() / length).max(1));
+    let kept = others.len().min(2 * blocks);
+    let mut pool = sample.clone();
+    let mut deck = cut(rows, blocks);
+    for k in 0..kept {
+        let range = others[k * others.len() / kept].clone();
+        let start = pool.1.len();
+        pool.0.extend(&second.0[range.start * dim..range.end * dim]);
+        pool.1.extend(&second.1[range]);
+        deck.push(start..pool.1.len());
+    }
+    let all = Sample::new(&pool.0, dim, None)?;
+    let reference = Sample::new(&reference.0, dim, Some(&reference.1))?;
+    let (pairs, slices) = (
+        Pooled::of(&all, &reference),
+        Slices::of(&reference, DEALT_DIRECTIONS, seed),
+    );
+    let distances = |deck: &[std::ops::Range<usize>]| -> Result<[f64; 4]> {
+        let chosen: Vec<usize> = deck.iter().flat_map(|range| range.clone()).collect();
+        let points: Vec<f64> = chosen.iter().flat_map(|&i| all.row(i)).copied().collect();
+        let weights: Vec<f64> = chosen.iter().map(|&i| pool.1[i]).collect();
+        let part = Sample::new(&points, dim, Some(&weights))?;
+        let [mmd, energy] = pairs.distances(&chosen, &part.weights);
+        let [wasserstein, gap] = slices.distances(&part);
+        Ok([mmd, wasserstein, gap, energy])
+    };
+    let found = distances(&deck[..blocks])?;
+    let mut further = [0.0; 4];
+    for dealing in 0..DEALINGS {
+        let mut stream = Stream::new(seed, Purpose::Bootstrap, u64::MAX - 1, dealing as u64);
+        for i in 0..blocks {
+            let other = i + stream.below((deck.len() - i) as u64) as usize;
+            deck.swap(i, other);
+        }
+        let dealt = distances(&deck[..blocks])?;
+        for ((further, dealt), found) in further.iter_mut().zip(dealt).zip(found) {
+            *further += f64::from(u8::from(dealt >= found));
+        }
+    }
+    Ok(further.map(|further| (further + 1.0) / (DEALINGS as f64 + 1.0)))
 }
 
 /// All distances.
@@ -133,7 +237,8 @@ impl Default for ComparisonSettings {
 }
 
 impl Comparison {
-    /// Compares `sample` with `reference`; `second` is another sample of the reference's law, as large as `sample` for a fair floor. With
+    /// Compares `sample` with `reference`; `second` is another sample of the reference's law, independent of `reference` (two halves of a
+    /// file, not its even and odd rows) and better not smaller than the effective size of `sample`: of a larger sample only a share enters then. With
     /// `modes`, mode weights are compared with those of the mixture.
     pub fn run(
         sample: &Sample<'_>,
@@ -154,23 +259,69 @@ impl Comparison {
                 });
             }
         }
-        let thin = |sample: &Sample<'_>| sample.thinned(PAIR_ROWS);
-        let (few, few_reference, few_second) = (thin(sample), thin(reference), thin(second));
-        let view = |part: &'_ (Vec<f64>, Vec<f64>)| -> Result<(Estimate, Estimate)> {
-            let a = Sample::new(&part.0, sample.dim, Some(&part.1))?;
-            let b = Sample::new(&few_reference.0, sample.dim, Some(&few_reference.1))?;
-            Ok((mmd_squared(&a, &b), energy_distance(&a, &b)))
+        let (dim, seed) = (sample.dim, settings.seed);
+        let effective = sample.effective_rows();
+        // No more of the sample than the second reference can stand in for.
+        let whole = (second.rows() as f64 / effective).min(1.0);
+        let share_of = |rows: usize, of: usize| (rows as f64 / of as f64).min(1.0);
+        let few = share_of(PAIR_ROWS, sample.rows()).min(whole);
+        let few_reference = reference.thinned(share_of(PAIR_ROWS, reference.rows()));
+        let part = sample.thinned(few);
+        let value = all_distances(&part, &few_reference, dim, seed)?;
+        let slices = {
+            let part = sample.thinned(whole);
+            let part = Sample::new(&part.0, dim, Some(&part.1))?;
+            sliced(&part, reference, settings.directions, seed)
         };
-        let (mmd, energy) = view(&few)?;
-        let (mmd_floor, energy_floor) = view(&few_second)?;
-        let slices = |a: &Sample<'_>| sliced(a, reference, settings.directions, settings.seed);
-        let (found, floor) = (slices(sample), slices(second));
-        let distance = |value, floor| Distance { value, floor };
+        let (mut floors, mut slice_floors) = (Vec::new(), Vec::new());
+        for k in 0..FLOORS {
+            // A stretch of neighbours; thinned for the distances over pairs as the sample is.
+            let length = ((effective * whole).round() as usize).clamp(1, second.rows());
+            let start = k * (second.rows() - length) / (FLOORS - 1);
+            let stretch = &second.points[start * dim..(start + length) * dim];
+            let stretch = Sample::new(stretch, dim, None)?;
+            floors.push(all_distances(
+                &stretch.thinned(few / whole),
+                &few_reference,
+                dim,
+                seed,
+            )?);
+            slice_floors.push(sliced(&stretch, reference, settings.directions, seed));
+            if length == second.rows() {
+                break;
+            }
+        }
+        let p = p_values(
+            &sample.thinned(share_of(DEALT_ROWS, sample.rows()).min(whole)),
+            &second.thinned(share_of(DEALT_ROWS, sample.rows()).min(whole)),
+            &reference.thinned(share_of(4 * DEALT_ROWS, reference.rows())),
+            (dim, seed),
+        )?;
+        let floor = |of: &dyn Fn(usize) -> Estimate| {
+            let values: Vec<f64> = (0..floors.len()).map(|k| of(k).mean).collect();
+            match values.len() {
+                1 => of(0),
+                _ => Estimate::of(&values),
+            }
+        };
+        let distance = |value, floor, p_value| Distance {
+            value,
+            floor,
+            p_value,
+        };
         Ok(Comparison {
-            mmd_squared: distance(mmd, mmd_floor),
-            energy_distance: distance(energy, energy_floor),
-            sliced_wasserstein: distance(found.wasserstein, floor.wasserstein),
-            sliced_kolmogorov_smirnov: distance(found.kolmogorov_smirnov, floor.kolmogorov_smirnov),
+            mmd_squared: distance(value[0], floor(&|k| floors[k][0]), p[0]),
+            energy_distance: distance(value[3], floor(&|k| floors[k][3]), p[3]),
+            sliced_wasserstein: distance(
+                slices.wasserstein,
+                floor(&|k| slice_floors[k].wasserstein),
+                p[1],
+            ),
+            sliced_kolmogorov_smirnov: distance(
+                slices.kolmogorov_smirnov,
+                floor(&|k| slice_floors[k].kolmogorov_smirnov),
+                p[2],
+            ),
             mode_weights: modes.map(|mixture| {
                 let of = |sample: &Sample<'_>| {
                     total_variation(&sample.mode_shares(mixture), mixture.weights())
@@ -243,6 +394,14 @@ mod tests {
             ratios(&good)
         );
         assert!(ratios(&bad).iter().all(|r| *r > 4.0), "{:?}", ratios(&bad));
+        let p = |c: &Comparison| {
+            [
+                c.mmd_squared.p_value,
+                c.sliced_wasserstein.p_value,
+                c.energy_distance.p_value,
+            ]
+        };
+        assert_eq!(p(&bad), [0.025; 3]);
         let (tv, floor) = bad.mode_weights.unwrap();
         // 4 sigma of a share of 1500.
         assert!((tv - (2.0 / 3.0 - 0.4)).abs() < 4.0 * 0.0127 && floor < 4.0 * 0.0122);
@@ -265,6 +424,60 @@ mod tests {
             (found.sliced_wasserstein.value.mean / bad.sliced_wasserstein.value.mean - 1.0).abs()
                 < 0.2
         );
+    }
+
+    /// A sample of the reference's law stands at one floor whatever its size, weights and correlation, and its p-values are even: their mean
+    /// over 24 pairs of samples is 1/2 within 4 * 0.29 / sqrt(24) = 0.24, and none of four distances has more than 6 below 0.05 (1.2 expected,
+    /// four deviations above).
+    #[test]
+    fn floors_and_p_values_fit_the_samples_size() {
+        let law = two_modes().unwrap();
+        let settings = ComparisonSettings {
+            directions: 8,
+            seed: 5,
+        };
+        for (name, copies, weighted) in [
+            ("plain", 1, false),
+            ("copies", 4, false),
+            ("weighted", 1, true),
+        ] {
+            let (mut ratios, mut p, mut rare) = ([0.0; 4], [0.0; 4], [0; 4]);
+            let pairs = 24;
+            for k in 0..pairs {
+                let draw = |rows: usize, seed: u64| -> Vec<f64> {
+                    let distinct = law.sample(rows / copies, seed).0;
+                    (0..rows)
+                        .flat_map(|i| distinct[i / copies * 2..][..2].to_vec())
+                        .collect()
+                };
+                let (a, b, c) = (draw(200, 3 * k), draw(800, 3 * k + 1), draw(800, 3 * k + 2));
+                // Weights that have nothing to do with the points: half of the rows count three times.
+                let weights: Vec<f64> = (0..200)
+                    .map(|i| if i % 2 == 0 { 3.0 } else { 1.0 })
+                    .collect();
+                let sample = Sample::new(&a, 2, weighted.then_some(&weights[..])).unwrap();
+                let [b, c] = [&b, &c].map(|points| Sample::new(points, 2, None).unwrap());
+                let found = Comparison::run(&sample, &b, &c, None, settings).unwrap();
+                let all = [
+                    found.mmd_squared,
+                    found.sliced_wasserstein,
+                    found.sliced_kolmogorov_smirnov,
+                    found.energy_distance,
+                ];
+                for (i, distance) in all.iter().enumerate() {
+                    ratios[i] += distance.value.mean / distance.floor.mean / pairs as f64;
+                    p[i] += distance.p_value / pairs as f64;
+                    rare[i] += usize::from(distance.p_value <= 0.05);
+                }
+            }
+            // A ratio of two means of chance varies by about one half (squared distances) and is above 1 by its square.
+            assert!(
+                ratios.iter().all(|r| (0.7..1.7).contains(r)),
+                "{name}: {ratios:?}"
+            );
+            assert!(p.iter().all(|p| (p - 0.5).abs() < 0.24), "{name}: {p:?}");
+            assert!(rare.iter().all(|n| *n <= 6), "{name}: {rare:?}");
+        }
     }
 
     #[test]

@@ -56,20 +56,84 @@ fn discrepancy(a: &Sample<'_>, b: &Sample<'_>, kernel: impl Fn(f64) -> f64) -> E
     }
 }
 
-/// Squared maximum mean discrepancy with the mean of Gaussian kernels of widths 1/4 to 4 times the median distance between points of
-/// the two samples. Between 0 (the same) and 2.
-pub fn mmd_squared(a: &Sample<'_>, b: &Sample<'_>) -> Estimate {
+/// The median distance between points of two samples, or 1 if that is 0.
+fn median_distance(a: &Sample<'_>, b: &Sample<'_>) -> f64 {
     let mut distances: Vec<f64> = (0..a.rows().min(MEDIAN_ROWS))
         .flat_map(|i| (0..b.rows().min(MEDIAN_ROWS)).map(move |j| (i, j)))
         .map(|(i, j)| distance(a.row(i), b.row(j)))
         .collect();
     let middle = distances.len() / 2;
     let median = *distances.select_nth_unstable_by(middle, f64::total_cmp).1;
-    let scale = if median > 0.0 { median } else { 1.0 };
-    discrepancy(a, b, |r| {
-        let u = (r / scale).powi(2);
-        BANK.iter().map(|w| (-0.5 * u / (w * w)).exp()).sum::<f64>() / BANK.len() as f64
-    })
+    if median > 0.0 { median } else { 1.0 }
+}
+
+/// Mean of the Gaussian kernels of the bank at a distance.
+fn bank(distance: f64, scale: f64) -> f64 {
+    let u = (distance / scale).powi(2);
+    BANK.iter().map(|w| (-0.5 * u / (w * w)).exp()).sum::<f64>() / BANK.len() as f64
+}
+
+/// The kernels of both discrepancies among the points of a pool, and their means against a reference: enough to compare every part of the pool
+/// with the reference, up to what the reference has with itself.
+pub(super) struct Pooled {
+    size: usize,
+    among: [Vec<f32>; 2],
+    across: [Vec<f64>; 2],
+}
+
+impl Pooled {
+    /// The width of the kernels is that of pool and reference.
+    pub fn of(pool: &Sample<'_>, reference: &Sample<'_>) -> Pooled {
+        let (size, scale) = (pool.rows(), median_distance(pool, reference));
+        let kernels = |r: f64| [bank(r, scale), -r];
+        let mut among = [vec![0f32; size * size], vec![0f32; size * size]];
+        let mut across = [vec![0.0; size], vec![0.0; size]];
+        for i in 0..size {
+            for j in 0..=i {
+                let values = kernels(distance(pool.row(i), pool.row(j)));
+                for (among, value) in among.iter_mut().zip(values) {
+                    among[i * size + j] = value as f32;
+                    among[j * size + i] = value as f32;
+                }
+            }
+            for j in 0..reference.rows() {
+                let values = kernels(distance(pool.row(i), reference.row(j)));
+                for (across, value) in across.iter_mut().zip(values) {
+                    across[i] += reference.weight(j) * value;
+                }
+            }
+        }
+        Pooled {
+            size,
+            among,
+            across,
+        }
+    }
+
+    /// `E k(x, x') - 2 E k(x, y)` of both kernels for some of the pool's points with weights that sum to 1.
+    pub fn distances(&self, points: &[usize], weights: &[f64]) -> [f64; 2] {
+        [0, 1].map(|kernel| {
+            let mut sum = 0.0;
+            for (&i, w) in points.iter().zip(weights) {
+                let row = &self.among[kernel][i * self.size..][..self.size];
+                let own: f64 = points
+                    .iter()
+                    .zip(weights)
+                    .map(|(&j, w)| w * f64::from(row[j]))
+                    .sum();
+                sum += w * (own - 2.0 * self.across[kernel][i]);
+            }
+            sum
+        })
+    }
+}
+
+/// Squared maximum mean discrepancy with the mean of Gaussian kernels of widths 1/4 to 4 times the median distance between points of
+/// the two samples. Between 0 (the same) and 2. As a sum over all pairs it is biased upwards, by about `(1 - E k(x, x')) (1/n + 1/m)`: compare it
+/// with its floor ([`Comparison`](super::Comparison)), not with 0.
+pub fn mmd_squared(a: &Sample<'_>, b: &Sample<'_>) -> Estimate {
+    let scale = median_distance(a, b);
+    discrepancy(a, b, |r| bank(r, scale))
 }
 
 /// Energy distance `2 E|x - y| - E|x - x'| - E|y - y'|`, in the unit of the data.

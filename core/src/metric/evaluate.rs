@@ -110,14 +110,12 @@ impl Evaluation {
             )?);
             progress(level + 1, grid.levels());
         }
-        // Seeds apart: these samples must not repeat the first level's.
-        let seed = settings.seed.wrapping_add(1);
         let mode_weights = mode_weights(
             model,
             exact,
             grid.t_min(),
             settings.mode_weight_samples,
-            seed,
+            settings.seed,
         )?;
         Ok(Self {
             settings,

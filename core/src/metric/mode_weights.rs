@@ -3,6 +3,7 @@
 use super::Estimate;
 use crate::energy::Energy;
 use crate::energy::exact::ExactPath;
+use crate::rng::Purpose;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 
@@ -31,7 +32,7 @@ pub fn mode_weights(
     samples: usize,
     seed: u64,
 ) -> Result<ModeWeights> {
-    let points = exact.sample(time, samples, seed);
+    let points = exact.sample_for(Purpose::ModeWeights, time, samples, seed);
     let (mut log_weights, mut exact_log) = (vec![0.0; samples], vec![0.0; samples]);
     model.log_density(&[time], &points, &mut log_weights);
     exact.log_density(&[time], &points, &mut exact_log);

@@ -69,6 +69,45 @@ fn kolmogorov_smirnov(a: &Projected, b: &Projected) -> f64 {
     gap
 }
 
+/// A reference projected once, for many samples that are compared with it.
+pub(super) struct Slices {
+    parts: Vec<(Vec<f64>, Projected)>,
+}
+
+impl Slices {
+    /// Projects on so many random directions.
+    pub fn of(reference: &Sample<'_>, directions: usize, seed: u64) -> Slices {
+        let along = |k: usize| {
+            let direction = direction(reference.dim(), seed, k as u64);
+            let projected = Projected::new(reference, &direction);
+            (direction, projected)
+        };
+        Slices {
+            parts: (0..directions).map(along).collect(),
+        }
+    }
+
+    /// Mean squared Wasserstein-2 and mean Kolmogorov-Smirnov distance of a sample.
+    pub fn distances(&self, sample: &Sample<'_>) -> [f64; 2] {
+        let mut sums = [0.0; 2];
+        for (direction, reference) in &self.parts {
+            let sample = Projected::new(sample, direction);
+            sums[0] += wasserstein_squared(&sample, reference);
+            sums[1] += kolmogorov_smirnov(&sample, reference);
+        }
+        sums.map(|sum| sum / self.parts.len() as f64)
+    }
+}
+
+/// Random direction number `k`.
+fn direction(dim: usize, seed: u64, k: u64) -> Vec<f64> {
+    let mut direction = vec![0.0; dim];
+    Stream::new(seed, Purpose::Slice, 0, k).fill_normal_f64(&mut direction);
+    let norm = direction.iter().map(|x| x * x).sum::<f64>().sqrt();
+    direction.iter_mut().for_each(|x| *x /= norm);
+    direction
+}
+
 /// Both sliced distances.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sliced {
@@ -81,13 +120,9 @@ pub struct Sliced {
 /// Sliced distances over `directions` random directions drawn from `seed`. The errors are those of the average over directions; what
 /// the finite samples themselves do is told by comparing two samples of one law.
 pub fn sliced(a: &Sample<'_>, b: &Sample<'_>, directions: usize, seed: u64) -> Sliced {
-    let dim = a.dim();
     let (mut squares, mut gaps) = (Vec::new(), Vec::new());
-    let mut direction = vec![0.0; dim];
     for k in 0..directions.max(2) as u64 {
-        Stream::new(seed, Purpose::Slice, 0, k).fill_normal_f64(&mut direction);
-        let norm = direction.iter().map(|x| x * x).sum::<f64>().sqrt();
-        direction.iter_mut().for_each(|x| *x /= norm);
+        let direction = direction(a.dim(), seed, k);
         let (a, b) = (Projected::new(a, &direction), Projected::new(b, &direction));
         squares.push(wasserstein_squared(&a, &b));
         gaps.push(kolmogorov_smirnov(&a, &b));

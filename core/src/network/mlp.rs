@@ -1,9 +1,10 @@
 //! The multilayer perceptron with sinusoidal time features: `h_0 = silu(x W_x + phi(t) W_t + b_0)`,
 //! `h_l = silu(h_{l-1} W_l + b_l)`, output `h W_o + b_o` with `W_o`, `b_o` starting at zero.
 
-use super::input::ScaledRows;
 use super::layout::{Init, Layout};
-use crate::engine::{Function, Graph, Node};
+use super::{Input, Network, Output, Role, Site};
+use crate::engine::{Function, Node};
+use crate::{Error, Result};
 
 /// Shape and name of one perceptron.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,8 +24,58 @@ pub struct Mlp {
 }
 
 impl Mlp {
-    /// Declares the parameters: hidden weights of variance 1 / fan-in, last layer zero.
-    pub fn declare(&self, layout: &mut Layout) {
+    /// A perceptron over all coordinates.
+    pub fn new(role: Role<'_>, width: usize, depth: usize) -> Mlp {
+        Mlp {
+            name: role.name.into(),
+            input: role.dim,
+            output: match role.output {
+                Output::Scalar => 1,
+                Output::Vector => role.dim,
+            },
+            width,
+            depth,
+            features: role.features,
+        }
+    }
+
+    /// The last hidden layer.
+    fn hidden(&self, site: &mut Site<'_>, x: Input<'_>) -> Node {
+        let [wx, wt, b0] = ["wx", "wt", "b0"].map(|name| site.param(&self.name, name));
+        let space = x.points.linear(site.graph, wx, false);
+        let time = site.time.rows(site.graph, wt, b0);
+        let mut z = site.graph.add(space, time);
+        for l in 1..self.depth {
+            let h = site.graph.unary(Function::Silu(0), z);
+            let w = site.param(&self.name, &format!("w{l}"));
+            let b = site.param(&self.name, &format!("b{l}"));
+            z = site.graph.matmul(h, w, false);
+            z = site.graph.bias(z, b);
+        }
+        site.graph.unary(Function::Silu(0), z)
+    }
+}
+
+impl Network for Mlp {
+    fn validate(&self) -> Result<()> {
+        let wrong = |name: &'static str, found: usize, expected: &str| {
+            Err(Error::Value {
+                name,
+                found: found.to_string(),
+                expected: expected.into(),
+            })
+        };
+        if self.width == 0 || self.width > 1 << 14 {
+            return wrong("width", self.width, "between 1 and 16384");
+        }
+        if self.depth == 0 || self.depth > 64 {
+            return wrong("depth", self.depth, "between 1 and 64");
+        }
+        Ok(())
+    }
+
+    /// Hidden weights of variance 1 / fan-in, last layer zero.
+    fn declare(&self, layout: &mut Layout) {
         let (n, w) = (&self.name, self.width);
         let fan = |k: usize| Init::Normal(1.0 / (k as f64).sqrt());
         layout.add(format!("{n}.wx"), self.input, w, fan(self.input));
@@ -38,58 +89,21 @@ impl Mlp {
         layout.add(format!("{n}.bo"), 1, self.output, Init::Zero);
     }
 
-    fn param(&self, g: &mut Graph, layout: &Layout, name: &str) -> Node {
-        layout.node(g, &format!("{}.{name}", self.name))
+    /// `h W_o + b_o`.
+    fn output(&self, site: &mut Site<'_>, x: Input<'_>) -> Node {
+        let hidden = self.hidden(site, x);
+        let [wo, bo] = ["wo", "bo"].map(|name| site.param(&self.name, name));
+        let out = site.graph.matmul(hidden, wo, false);
+        site.graph.bias(out, bo)
     }
 
-    /// The last hidden layer. `time` gives `phi(t) W_t + b_0` for the rows, from the nodes of `W_t` and `b_0`.
-    pub fn hidden(
-        &self,
-        g: &mut Graph,
-        layout: &Layout,
-        x: &ScaledRows,
-        time: &mut dyn FnMut(&mut Graph, Node, Node) -> Node,
-    ) -> Node {
-        let (wx, wt, b0) = (
-            self.param(g, layout, "wx"),
-            self.param(g, layout, "wt"),
-            self.param(g, layout, "b0"),
-        );
-        let space = x.linear(g, wx, false);
-        let time = time(g, wt, b0);
-        let mut z = g.add(space, time);
-        for l in 1..self.depth {
-            let h = g.unary(Function::Silu(0), z);
-            let (w, b) = (
-                self.param(g, layout, &format!("w{l}")),
-                self.param(g, layout, &format!("b{l}")),
-            );
-            z = g.matmul(h, w, false);
-            z = g.bias(z, b);
-        }
-        g.unary(Function::Silu(0), z)
-    }
-
-    /// Output rows `h W_o + b_o`.
-    pub fn output(&self, g: &mut Graph, layout: &Layout, hidden: Node) -> Node {
-        let (wo, bo) = (self.param(g, layout, "wo"), self.param(g, layout, "bo"));
-        let out = g.matmul(hidden, wo, false);
-        g.bias(out, bo)
-    }
-
-    /// `x . output` as `h . (x W_o^T) + x . b_o`: the output rows are never formed, and both maps of `x` cost one
-    /// product per point.
-    pub fn inner_product(
-        &self,
-        g: &mut Graph,
-        layout: &Layout,
-        x: &ScaledRows,
-        hidden: Node,
-    ) -> Node {
-        let (wo, bo) = (self.param(g, layout, "wo"), self.param(g, layout, "bo"));
-        let projected = x.linear(g, wo, true);
-        let inner = g.row_dot(hidden, projected);
-        let constant = x.dot(g, bo);
-        g.add(inner, constant)
+    /// `h . (x W_o^T) + x . b_o`: the output rows are never formed, and both maps of `x` cost one product per point.
+    fn inner_product(&self, site: &mut Site<'_>, x: Input<'_>) -> Node {
+        let hidden = self.hidden(site, x);
+        let [wo, bo] = ["wo", "bo"].map(|name| site.param(&self.name, name));
+        let projected = x.points.linear(site.graph, wo, true);
+        let inner = site.graph.row_dot(hidden, projected);
+        let constant = x.points.dot(site.graph, bo);
+        site.graph.add(inner, constant)
     }
 }

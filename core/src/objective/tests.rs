@@ -16,7 +16,7 @@ use crate::engine::{Isa, Pool, Real};
 use crate::objective::{DreInfinity, ObjectiveName, Term, parse_terms, validate_terms};
 use crate::process::sampler::{Grid, GridStratified, LogSnrNormal, Stratified, Uniform};
 use crate::process::{Process, TimeSampler};
-use crate::rng::{Purpose, Stream};
+use crate::rng::{Part, Purpose, Stream};
 use crate::system::{Covariance, GaussianMixture};
 use crate::train::{Endpoints, Losses, Source, Step, StepPlan};
 
@@ -84,7 +84,7 @@ pub(crate) fn step<T: Real>(
         batch,
         times: sum.times,
         seed: 17,
-        purpose: Purpose::Noise,
+        part: Part::Training,
     };
     Step::new(spec, plan, gradient, Arc::new(Pool::new(threads)), isa)
         .unwrap()

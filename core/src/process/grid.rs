@@ -33,7 +33,7 @@ fn default_spacing() -> Spacing {
 /// What a file says of a grid.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Settings {
+struct GridText {
     #[serde(default = "default_levels")]
     levels: usize,
     t_min: f64,
@@ -44,7 +44,7 @@ struct Settings {
 
 /// Increasing times, in a file as `{"levels": 512, "t_min": 1e-4, "t_max": 0.9999, "spacing": {"kind": "linear"}}`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Settings", into = "Settings")]
+#[serde(try_from = "GridText", into = "GridText")]
 pub struct TimeGrid {
     t_min: f64,
     t_max: f64,
@@ -52,19 +52,14 @@ pub struct TimeGrid {
     times: Vec<f64>,
 }
 
-impl TryFrom<Settings> for TimeGrid {
+impl TryFrom<GridText> for TimeGrid {
     type Error = Error;
-    fn try_from(settings: Settings) -> Result<Self> {
-        Self::new(
-            settings.levels,
-            settings.t_min,
-            settings.t_max,
-            settings.spacing,
-        )
+    fn try_from(text: GridText) -> Result<Self> {
+        Self::new(text.levels, text.t_min, text.t_max, text.spacing)
     }
 }
 
-impl From<TimeGrid> for Settings {
+impl From<TimeGrid> for GridText {
     fn from(grid: TimeGrid) -> Self {
         Self {
             levels: grid.levels(),

@@ -31,15 +31,15 @@ fn philox_gives_the_known_answers_of_random123() {
 #[test]
 fn streams_differ_in_every_coordinate_and_repeat() {
     let first = |seed, purpose, step, row| Stream::new(seed, purpose, step, row).next_u64();
-    let base = first(1, Purpose::Noise, 2, 3);
-    assert_eq!(base, first(1, Purpose::Noise, 2, 3));
+    let base = first(1, Purpose::Sample, 2, 3);
+    assert_eq!(base, first(1, Purpose::Sample, 2, 3));
     for other in [
-        first(0, Purpose::Noise, 2, 3),
-        first(1, Purpose::Time, 2, 3),
-        first(1, Purpose::Noise, 3, 3),
-        first(1, Purpose::Noise, 2, 4),
-        first(2, Purpose::Noise, 1, 3),
-        first(1, Purpose::Noise, 3, 2),
+        first(0, Purpose::Sample, 2, 3),
+        first(1, Purpose::Move, 2, 3),
+        first(1, Purpose::Sample, 3, 3),
+        first(1, Purpose::Sample, 2, 4),
+        first(2, Purpose::Sample, 1, 3),
+        first(1, Purpose::Sample, 3, 2),
     ] {
         assert_ne!(base, other);
     }
@@ -170,16 +170,16 @@ fn instruction_sets_give_the_same_bits() {
 fn rows_do_not_depend_on_the_split() {
     for width in [1, 2, 5, 8, 12, 129, 256] {
         let mut all = vec![0.0_f32; 53 * width];
-        fill_normal_rows(1, Purpose::Noise, 2, 10, width, &mut all);
+        fill_normal_rows(1, Purpose::Sample, 2, 10, width, &mut all);
         for (i, row) in all.chunks(width).enumerate() {
             let mut alone = vec![0.0_f32; width];
-            Stream::new(1, Purpose::Noise, 2, 10 + i as u64).fill_normal(&mut alone);
+            Stream::new(1, Purpose::Sample, 2, 10 + i as u64).fill_normal(&mut alone);
             assert_eq!(row, alone);
         }
     }
     let mut whole = [0.0_f32; 40];
-    Stream::new(1, Purpose::Noise, 2, 3).fill_normal(&mut whole);
-    let mut stream = Stream::new(1, Purpose::Noise, 2, 3);
+    Stream::new(1, Purpose::Sample, 2, 3).fill_normal(&mut whole);
+    let mut stream = Stream::new(1, Purpose::Sample, 2, 3);
     let mut parts = [0.0_f32; 40];
     let (head, tail) = parts.split_at_mut(12);
     stream.fill_normal(head);
@@ -209,7 +209,7 @@ fn uniform_and_below_are_uniform() {
 #[test]
 fn permutations_are_bijective() {
     for n in (1..70).chain([127, 128, 129, 1000, 4095, 4097, 60_000]) {
-        let permutation = Permutation::new(3, 4, n);
+        let permutation = Permutation::new(3, Purpose::Batch(0), 4, n);
         let mut seen = vec![false; n as usize];
         for i in 0..n {
             let j = permutation.at(i) as usize;
@@ -225,7 +225,7 @@ fn permutations_send_an_item_everywhere() {
         let (epochs, p) = (6000, 1.0 / n as f64);
         let mut counts = vec![0; n as usize];
         for epoch in 0..epochs {
-            counts[Permutation::new(9, epoch, n).at(1) as usize] += 1;
+            counts[Permutation::new(9, Purpose::Batch(1), epoch, n).at(1) as usize] += 1;
         }
         let (mean, sigma) = (epochs as f64 * p, (epochs as f64 * p * (1.0 - p)).sqrt());
         for count in counts {
@@ -235,4 +235,45 @@ fn permutations_send_an_item_everywhere() {
             );
         }
     }
+}
+
+/// No two purposes share a number, nor an index of one the streams of another.
+#[test]
+fn every_purpose_has_streams_of_its_own() {
+    let mut codes: Vec<u32> = Purpose::ALL.iter().map(|(_, code)| *code).collect();
+    codes.sort_unstable();
+    codes.dedup();
+    assert_eq!(codes.len(), Purpose::ALL.len(), "{:?}", Purpose::ALL);
+    let first = |purpose| Stream::new(5, purpose, 1, 2).next_u64();
+    let some = [
+        Purpose::Init,
+        Purpose::Split(0),
+        Purpose::Split(1),
+        Purpose::Batch(0),
+        Purpose::Batch(1),
+        Purpose::System,
+        Purpose::Data,
+        Purpose::Noise(Part::Training),
+        Purpose::Noise(Part::HeldOut),
+        Purpose::Time(Part::Training),
+        Purpose::Time(Part::HeldOut),
+        Purpose::Rows(0),
+        Purpose::Rows(1),
+        Purpose::Drawn(0),
+        Purpose::Judge(0),
+        Purpose::Diagnose(0),
+        Purpose::Diagnose(1),
+    ];
+    for (i, a) in some.iter().enumerate() {
+        for b in &some[..i] {
+            assert_ne!(first(*a), first(*b), "{a:?} {b:?}");
+        }
+    }
+}
+
+/// Published numbers rest on the parameters of the systems: their stream stays what it was.
+#[test]
+fn the_stream_of_fixed_parameters_stays() {
+    let mut stream = Stream::new(0, Purpose::System, 40, 0);
+    assert_eq!(stream.next_u64(), 0x75c3_5686_0755_2ac5);
 }

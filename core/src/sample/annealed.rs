@@ -3,9 +3,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::StepSize;
 use super::mcmc::{Draws, Kernel, Scratch, State, Target, Unadjusted};
-use super::{Prior, StepSize};
-use crate::energy::Energy;
+use crate::energy::{Energy, Prior};
 use crate::rng::{Purpose, fill_normal_rows};
 use crate::{Error, Result};
 
@@ -48,24 +48,23 @@ impl Annealed {
     ) -> Result<(Vec<f64>, Vec<f64>)> {
         self.kernel.validate()?;
         let dim = energy.dim();
-        if times.is_empty() || particles == 0 || start.mean.len() != dim {
+        let fits = start.mean.len() == dim && start.std.fits(dim);
+        if times.is_empty() || particles == 0 || !fits {
             return Err(Error::Shape {
                 what: "the task of annealed Langevin".into(),
                 found: format!(
-                    "{} times, {particles} particles, a start of dimension {}",
+                    "{} times, {particles} particles, a start of dimension {} with deviations {:?}",
                     times.len(),
-                    start.mean.len()
+                    start.mean.len(),
+                    start.std
                 ),
                 expected: format!("at least one time and particle, dimension {dim}"),
             });
         }
         let mut noise = vec![0f32; particles * dim];
         fill_normal_rows(self.seed, Purpose::Sample, 0, 0, dim, &mut noise);
-        let points = noise
-            .iter()
-            .enumerate()
-            .map(|(i, z)| start.mean[i % dim] + start.std * f64::from(*z))
-            .collect();
+        let mut points = vec![0.0; noise.len()];
+        start.points(&noise, &mut points);
         let at = |time| Target { energy, time };
         let mut state = State::new(at(times[0]), points, &self.kernel)?;
         let mut scratch = Scratch::default();

@@ -11,10 +11,9 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use super::{Ddim, ReverseSde};
-use crate::energy::{Energy, ModelSpec};
+use crate::energy::{Energy, Prior};
 use crate::process::{Process, TimeGrid};
 use crate::rng::{Purpose, fill_normal_rows};
-use crate::system::{Covariance, GaussianMixture};
 use crate::{Error, Result};
 
 /// Numbers of one buffer of a block of particles (8 MB); there are four of them.
@@ -63,41 +62,6 @@ pub enum Sampler {
     Ddim(Ddim),
     /// Stochastic differential equation, backward in time.
     ReverseSde(ReverseSde),
-}
-
-/// The isotropic Gaussian from which particles start.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Prior {
-    /// Mean.
-    pub mean: Vec<f64>,
-    /// Standard deviation of every coordinate.
-    pub std: f64,
-}
-
-impl Prior {
-    /// `N(S mu, (S^2 sd^2 + gamma^2) I)`: mean and scalar variance of a diffusion at `time`, from those of its data.
-    pub fn new(process: &Process, time: f64, mean: &[f64], variance: f64) -> Prior {
-        let (scale, noise) = (process.scale(time), process.noise(time));
-        Prior {
-            mean: mean.iter().map(|m| scale * m).collect(),
-            std: (scale * scale * variance + noise * noise).sqrt(),
-        }
-    }
-
-    /// The same law as a mixture of one component.
-    pub fn mixture(&self) -> Result<GaussianMixture> {
-        GaussianMixture::new(
-            self.mean.len(),
-            vec![1.0],
-            self.mean.clone(),
-            Covariance::Isotropic(vec![self.std * self.std]),
-        )
-    }
-
-    /// The start that belongs to a model: its own Gaussian at its last time.
-    pub fn of(spec: &ModelSpec) -> Prior {
-        Prior::new(&spec.process, spec.grid.t_max(), &spec.mean, spec.variance)
-    }
 }
 
 /// The usual times: the grid's levels downwards, then 0.
@@ -180,11 +144,11 @@ impl Task<'_> {
                 expected: format!("{}, the dimension of the energy", self.energy.dim()),
             });
         }
-        if !(self.start.std.is_finite() && self.start.std > 0.0) {
+        if !self.start.std.fits(self.energy.dim()) {
             return wrong(
                 "standard deviation of the sampler's start",
-                self.start.std.to_string(),
-                "a positive number".into(),
+                format!("{:?}", self.start.std),
+                "a positive number, or one for each column".into(),
             );
         }
         Ok(())
@@ -251,11 +215,7 @@ impl Sampler {
             let first = task.particles.start + (block * rows) as u64;
             let (score, noise) = (&mut score[..points.len()], &mut noise[..points.len()]);
             fill_normal_rows(task.seed, Purpose::Sample, 0, first, dim, noise);
-            for (point, z) in points.chunks_exact_mut(dim).zip(noise.chunks_exact(dim)) {
-                for ((y, mean), z) in point.iter_mut().zip(&task.start.mean).zip(z) {
-                    *y = mean + task.start.std * f64::from(*z);
-                }
-            }
+            task.start.points(noise, points);
             for (k, pair) in task.times.windows(2).enumerate() {
                 let (from, to) = (pair[0], pair[1]);
                 let Transition { keep, pull, kick } = self.transition(task.process, from, to);

@@ -23,7 +23,7 @@ pub enum Solver {
     Heun,
     /// Bogacki and Shampine 1989: third order with steps chosen for each particle, from the first time to the last.
     Adaptive {
-        /// Error allowed in a step, relative to 1 + |y|.
+        /// Error allowed in a step, relative to 1 + |y|, and in the log-density of a step where that is asked for.
         tolerance: f64,
     },
 }
@@ -169,7 +169,7 @@ impl Flow<'_> {
                         (0..rows as u64)
                             .flat_map(|row| {
                                 let mut stream =
-                                    Stream::new(self.seed, Purpose::Probe, probe, first + row);
+                                    Stream::new(self.seed, Purpose::Divergence, probe, first + row);
                                 (0..dim).map(move |_| sign(stream.next_u32() >> 31))
                             })
                             .collect()
@@ -333,6 +333,18 @@ impl Flow<'_> {
                             - slopes[3][i] / 8.0);
                     let relative = error.abs() / (tolerance * (1.0 + trial[i].abs()));
                     // A slope that is not a number asks for a smaller step.
+                    worst = if relative.is_nan() {
+                        f64::INFINITY
+                    } else {
+                        worst.max(relative)
+                    };
+                }
+                // The log-density too, whose own size is of no account.
+                if let Some(first) = divs[0].get(k) {
+                    let error = h[k]
+                        * (-5.0 / 72.0 * first + divs[1][k] / 12.0 + divs[2][k] / 9.0
+                            - divs[3][k] / 8.0);
+                    let relative = error.abs() / tolerance;
                     worst = if relative.is_nan() {
                         f64::INFINITY
                     } else {

@@ -17,9 +17,10 @@
 //! on how many others run beside it except where it says so (resampling, step sizes tuned to the mean acceptance).
 //!
 //! ```
+//! use diffclf::energy::Prior;
 //! use diffclf::energy::exact::ExactPath;
 //! use diffclf::process::{Process, TimeGrid};
-//! use diffclf::sample::{Prior, Sampler, Task, times_of};
+//! use diffclf::sample::{Sampler, Task, times_of};
 //! use diffclf::system::two_modes;
 //!
 //! let process = Process::by_name("vp")?;
@@ -60,12 +61,14 @@ pub use boltzmann::{Boltzmann, Contest};
 pub use chains::{ChainSettings, Chains, Summary};
 pub use ddim::Ddim;
 pub use diagnostics::{effective_draws, split_r_hat};
-pub use diffusion::{Prior, Sampler, Step, Task, Transition, times_of};
+pub use diffusion::{Sampler, Step, Task, Transition, times_of};
 pub use exchange::{Exchange, Exchanged, Ladder};
 pub use flow::{Divergence, Flow, Solver};
 pub use interpolant::{Diffusivity, InterpolantSde, depart};
 pub use resampling::Resampling;
 pub use reverse_sde::{Integrator, ReverseSde};
-pub use smc::{Genealogy, LogNormaliser, Particles, Path, Smc, SmcLevel, Start};
+pub use smc::{Baseline, Genealogy, LogNormaliser, Particles, Path, Smc, SmcLevel, Start};
 pub use step_size::StepSize;
-pub use transport::{DiffusionKernels, InterpolantKernels, Transport};
+pub use transport::{
+    DataTransport, DiffusionKernels, GaussianKernels, InterpolantKernels, Transport,
+};

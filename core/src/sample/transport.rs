@@ -3,20 +3,13 @@
 
 use super::diffusion::Step;
 use super::{Diffusivity, Integrator, ReverseSde};
-use crate::energy::{Energy, Velocity};
+use crate::energy::{Coordinates, Energy, Velocity};
 use crate::process::Process;
 
-/// Gaussian kernels between the levels of a path: `q(x | y)` from a level to the next, `f(y | x)` back. A kernel says mean and
-/// variance; proposals and their densities follow.
+/// Proposals between the levels of a path: `q(x | y)` from a level to the next, `f(y | x)` back.
 pub trait Transport: Send + Sync {
     /// Dimension of a point.
     fn dim(&self) -> usize;
-
-    /// Writes the mean of `q(. | y)` for every row `y` of `points` at time `from`; returns its variance in every coordinate.
-    fn forth(&self, from: f64, to: f64, points: &[f64], mean: &mut [f64]) -> f64;
-
-    /// Writes the mean of `f(. | x)` for every row `x` of `proposed` at time `to`; returns its variance in every coordinate.
-    fn back(&self, from: f64, to: f64, proposed: &[f64], mean: &mut [f64]) -> f64;
 
     /// Proposes `x ~ q(. | y)` for every row `y` of `points` at time `from`, using the standard normals `noise`, and writes
     /// `log q(x | y)`.
@@ -28,8 +21,46 @@ pub trait Transport: Send + Sync {
         noise: &[f32],
         proposed: &mut [f64],
         log_density: &mut [f64],
+    );
+
+    /// Writes `log f(y | x)` for rows `y` of `points` at time `from` and `x` of `proposed` at time `to`.
+    fn log_return(
+        &self,
+        from: f64,
+        to: f64,
+        points: &[f64],
+        proposed: &[f64],
+        log_density: &mut [f64],
+    );
+}
+
+/// Gaussian kernels without correlations. A kernel says mean and variance; proposals and their densities follow.
+pub trait GaussianKernels: Send + Sync {
+    /// Dimension of a point.
+    fn dim(&self) -> usize;
+
+    /// Writes the mean of `q(. | y)` for every row `y` of `points` at time `from`; returns its variance in every coordinate.
+    fn forth(&self, from: f64, to: f64, points: &[f64], mean: &mut [f64]) -> f64;
+
+    /// Writes the mean of `f(. | x)` for every row `x` of `proposed` at time `to`; returns its variance in every coordinate.
+    fn back(&self, from: f64, to: f64, proposed: &[f64], mean: &mut [f64]) -> f64;
+}
+
+impl<K: GaussianKernels> Transport for K {
+    fn dim(&self) -> usize {
+        GaussianKernels::dim(self)
+    }
+
+    fn propose(
+        &self,
+        from: f64,
+        to: f64,
+        points: &[f64],
+        noise: &[f32],
+        proposed: &mut [f64],
+        log_density: &mut [f64],
     ) {
-        let dim = self.dim();
+        let dim = GaussianKernels::dim(self);
         let variance = self.forth(from, to, points, proposed);
         let (kick, peak) = (variance.sqrt(), log_peak(variance, dim));
         for (x, z) in proposed.iter_mut().zip(noise) {
@@ -40,7 +71,6 @@ pub trait Transport: Send + Sync {
         }
     }
 
-    /// Writes `log f(y | x)` for rows `y` of `points` at time `from` and `x` of `proposed` at time `to`.
     fn log_return(
         &self,
         from: f64,
@@ -49,7 +79,7 @@ pub trait Transport: Send + Sync {
         proposed: &[f64],
         log_density: &mut [f64],
     ) {
-        let dim = self.dim();
+        let dim = GaussianKernels::dim(self);
         let mut mean = vec![0.0; points.len()];
         let variance = self.back(from, to, proposed, &mut mean);
         let peak = log_peak(variance, dim);
@@ -61,6 +91,65 @@ pub trait Transport: Send + Sync {
             let square: f64 = y.iter().zip(mean).map(|(y, m)| (y - m).powi(2)).sum();
             *out = peak - 0.5 * square / variance;
         }
+    }
+}
+
+/// Proposals of a model's coordinates in those of its data: the same draws, densities less the volume of the map.
+pub struct DataTransport<'a> {
+    /// Proposals in the model's coordinates.
+    pub inner: &'a dyn Transport,
+    /// The process, whose times move the map's shift.
+    pub process: Process,
+    /// The map.
+    pub map: &'a Coordinates,
+}
+
+impl DataTransport<'_> {
+    fn inward(&self, time: f64, points: &[f64]) -> Vec<f64> {
+        let mut moved = points.to_vec();
+        self.map.points_to_model(&self.process, time, &mut moved);
+        moved
+    }
+
+    fn less_volume(&self, log_density: &mut [f64]) {
+        let volume = self.map.log_volume();
+        log_density.iter_mut().for_each(|value| *value -= volume);
+    }
+}
+
+impl Transport for DataTransport<'_> {
+    fn dim(&self) -> usize {
+        self.map.dim()
+    }
+
+    fn propose(
+        &self,
+        from: f64,
+        to: f64,
+        points: &[f64],
+        noise: &[f32],
+        proposed: &mut [f64],
+        log_density: &mut [f64],
+    ) {
+        let points = self.inward(from, points);
+        self.inner
+            .propose(from, to, &points, noise, proposed, log_density);
+        self.map.points_to_data(&self.process, to, proposed);
+        self.less_volume(log_density);
+    }
+
+    fn log_return(
+        &self,
+        from: f64,
+        to: f64,
+        points: &[f64],
+        proposed: &[f64],
+        log_density: &mut [f64],
+    ) {
+        let (points, proposed) = (self.inward(from, points), self.inward(to, proposed));
+        self.inner
+            .log_return(from, to, &points, &proposed, log_density);
+        self.less_volume(log_density);
     }
 }
 
@@ -79,7 +168,7 @@ pub struct DiffusionKernels<'a> {
     pub energy: &'a dyn Energy,
 }
 
-impl Transport for DiffusionKernels<'_> {
+impl GaussianKernels for DiffusionKernels<'_> {
     fn dim(&self) -> usize {
         self.energy.dim()
     }
@@ -157,7 +246,7 @@ pub(super) fn interpolant_pull(process: &Process, time: f64, g: f64, direction: 
     0.5 * g * g * direction.signum() - process.noise_times_rate(time)
 }
 
-impl Transport for InterpolantKernels<'_> {
+impl GaussianKernels for InterpolantKernels<'_> {
     fn dim(&self) -> usize {
         self.energy.dim()
     }
@@ -174,8 +263,62 @@ impl Transport for InterpolantKernels<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::energy::Scale;
     use crate::energy::exact::ExactPath;
     use crate::system::{Covariance, GaussianMixture};
+
+    /// Proposals in the data's coordinates are those of a Gaussian there: one column at a time, its density by the formula.
+    #[test]
+    fn proposals_move_with_the_coordinates() {
+        let process = Process::by_name("vp").unwrap();
+        let law = GaussianMixture::new(
+            2,
+            vec![0.7, 0.3],
+            vec![-1.0, 0.4, 1.5, -0.2],
+            Covariance::Isotropic(vec![0.2, 0.1]),
+        )
+        .unwrap();
+        let exact = ExactPath::new(process, law, None).unwrap();
+        let inner = DiffusionKernels {
+            process,
+            energy: &exact,
+        };
+        let map = Coordinates {
+            shift: vec![5.0, -3.0],
+            scale: Scale::Columns(vec![2.5, 0.6]),
+        };
+        let moved = DataTransport {
+            inner: &inner,
+            process,
+            map: &map,
+        };
+        let (from, to) = (0.5, 0.4);
+        let (y, noise) = ([3.0, -1.1], [0.8f32, -1.3]);
+        let (mut x, mut forth, mut back) = ([0.0; 2], [0.0], [0.0]);
+        moved.propose(from, to, &y, &noise, &mut x, &mut forth);
+        moved.log_return(from, to, &y, &x, &mut back);
+        let normal = |x: f64, mean: f64, std: f64| {
+            -0.5 * ((x - mean) / std).powi(2) - (std * std::f64::consts::TAU.sqrt()).ln()
+        };
+        let (mut y_model, mut x_model) = (y, x);
+        map.points_to_model(&process, from, &mut y_model);
+        map.points_to_model(&process, to, &mut x_model);
+        let (mut mean, mut origin) = ([0.0; 2], [0.0; 2]);
+        let there = inner.forth(from, to, &y_model, &mut mean);
+        let here = inner.back(from, to, &x_model, &mut origin);
+        map.points_to_data(&process, to, &mut mean);
+        map.points_to_data(&process, from, &mut origin);
+        let (mut log_q, mut log_f) = (0.0, 0.0);
+        for i in 0..2 {
+            let scale = map.scale.at(i);
+            log_q += normal(x[i], mean[i], scale * there.sqrt());
+            log_f += normal(y[i], origin[i], scale * here.sqrt());
+            let expected = mean[i] + scale * there.sqrt() * f64::from(noise[i]);
+            assert!((x[i] - expected).abs() < 1e-12);
+        }
+        assert!((forth[0] - log_q).abs() < 1e-6, "{} {log_q}", forth[0]);
+        assert!((back[0] - log_f).abs() < 1e-10, "{} {log_f}", back[0]);
+    }
 
     /// Forth and back without noise misses the start by a term of fourth order in the step (those of third order cancel): halving it leaves a sixteenth.
     #[test]

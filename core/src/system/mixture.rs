@@ -23,7 +23,7 @@ pub enum Covariance {
 /// What a file says of a mixture.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Settings {
+struct MixtureText {
     dim: usize,
     weights: Vec<f64>,
     means: Vec<f64>,
@@ -32,7 +32,7 @@ struct Settings {
 
 /// A mixture of Gaussians. Weights sum to 1; means and covariances are stored row after row.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Settings", into = "Settings")]
+#[serde(try_from = "MixtureText", into = "MixtureText")]
 pub struct GaussianMixture {
     dim: usize,
     weights: Vec<f64>,
@@ -46,49 +46,14 @@ pub struct GaussianMixture {
     axes: Option<Vec<f64>>,
 }
 
-/// The map x -> (x - shift)/scale and back.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Affine {
-    /// What is subtracted.
-    pub shift: Vec<f64>,
-    /// What is divided by.
-    pub scale: f64,
-}
-
-impl Affine {
-    /// x -> (x - shift)/scale, in place, row by row.
-    pub fn apply(&self, rows: &mut [f64]) {
-        for row in rows.chunks_exact_mut(self.shift.len()) {
-            for (x, shift) in row.iter_mut().zip(&self.shift) {
-                *x = (*x - shift) / self.scale;
-            }
-        }
-    }
-
-    /// x -> shift + scale x, in place, row by row.
-    pub fn invert(&self, rows: &mut [f64]) {
-        for row in rows.chunks_exact_mut(self.shift.len()) {
-            for (x, shift) in row.iter_mut().zip(&self.shift) {
-                *x = shift + self.scale * *x;
-            }
-        }
-    }
-}
-
-impl TryFrom<Settings> for GaussianMixture {
+impl TryFrom<MixtureText> for GaussianMixture {
     type Error = Error;
-    fn try_from(settings: Settings) -> Result<Self> {
-        Self::new(
-            settings.dim,
-            settings.weights,
-            settings.means,
-            settings.covariance,
-        )
+    fn try_from(text: MixtureText) -> Result<Self> {
+        Self::new(text.dim, text.weights, text.means, text.covariance)
     }
 }
 
-impl From<GaussianMixture> for Settings {
+impl From<GaussianMixture> for MixtureText {
     fn from(mixture: GaussianMixture) -> Self {
         let GaussianMixture {
             dim,
@@ -249,29 +214,46 @@ impl GaussianMixture {
         trace / self.dim as f64
     }
 
-    /// The mixture with zero mean and unit scalar variance, and the map from this one to it.
-    pub fn standardised(&self) -> Result<(Self, Affine)> {
-        let affine = Affine {
-            shift: self.mean(),
-            scale: self.variance().sqrt(),
-        };
-        let mut means = self.means.clone();
-        affine.apply(&mut means);
-        let shrink = |values: &[f64]| {
+    /// The mixture with zero mean and unit scalar variance.
+    pub fn standardised(&self) -> Result<Self> {
+        self.rescaled(&self.mean(), &[self.variance().sqrt()])
+    }
+
+    /// The law of `(x - shift) / scale`; `scale` holds one number for all columns, or one for each.
+    pub fn rescaled(&self, shift: &[f64], scale: &[f64]) -> Result<Self> {
+        if shift.len() != self.dim || (scale.len() != 1 && scale.len() != self.dim) {
+            return Err(Error::Shape {
+                what: "the shift and scale of a mixture".into(),
+                found: format!("{} and {} numbers", shift.len(), scale.len()),
+                expected: format!("{0} numbers, and 1 or {0}", self.dim),
+            });
+        }
+        let dim = self.dim;
+        let at = |column: usize| scale[if scale.len() == 1 { 0 } else { column }];
+        let means = (0..self.means.len()).map(|i| (self.means[i] - shift[i % dim]) / at(i % dim));
+        let shrunk = |values: &[f64], factor: &dyn Fn(usize) -> f64| -> Vec<f64> {
             values
                 .iter()
-                .map(|v| v / (affine.scale * affine.scale))
+                .enumerate()
+                .map(|(i, v)| v / factor(i))
                 .collect()
         };
+        let diagonal = |i: usize| at(i % dim) * at(i % dim);
         let covariance = match &self.covariance {
-            Covariance::Isotropic(values) => Covariance::Isotropic(shrink(values)),
-            Covariance::Diagonal(values) => Covariance::Diagonal(shrink(values)),
-            Covariance::Full(values) => Covariance::Full(shrink(values)),
+            Covariance::Isotropic(values) if scale.len() == 1 => {
+                Covariance::Isotropic(shrunk(values, &diagonal))
+            }
+            Covariance::Isotropic(values) => {
+                let spread = values.iter().flat_map(|v| std::iter::repeat_n(*v, dim));
+                Covariance::Diagonal(shrunk(&spread.collect::<Vec<_>>(), &diagonal))
+            }
+            Covariance::Diagonal(values) => Covariance::Diagonal(shrunk(values, &diagonal)),
+            Covariance::Full(values) => {
+                let both = |i: usize| at(i / dim % dim) * at(i % dim);
+                Covariance::Full(shrunk(values, &both))
+            }
         };
-        Ok((
-            Self::new(self.dim, self.weights.clone(), means, covariance)?,
-            affine,
-        ))
+        Self::new(dim, self.weights.clone(), means.collect(), covariance)
     }
 
     /// Writes log w_k + log N(y; mu_k, Sigma_k) for every component.

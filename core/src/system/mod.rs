@@ -24,7 +24,7 @@ pub use boxes::Boxes;
 pub use checkerboard::Checkerboard;
 pub use double_wells::DoubleWells;
 pub use harmonic_ladder::HarmonicLadder;
-pub use mixture::{Affine, Covariance, GaussianMixture};
+pub use mixture::{Covariance, GaussianMixture};
 pub use mixture_pair::{pair_a, pair_b};
 pub use mog2::mog2;
 pub use mog40::mog40;
@@ -143,9 +143,14 @@ impl System {
 
     /// `n` points, row after row. Row i depends on the seed and i alone.
     pub fn sample(&self, n: usize, seed: u64) -> Vec<f32> {
+        self.sample_for(Purpose::Data, n, seed)
+    }
+
+    /// As [`System::sample`], with draws for a purpose of the caller's.
+    pub fn sample_for(&self, purpose: Purpose, n: usize, seed: u64) -> Vec<f32> {
         let mut points = vec![0.0; n * self.dim()];
         for (row, point) in points.chunks_exact_mut(self.dim()).enumerate() {
-            self.sample_row(&mut Stream::new(seed, Purpose::Data, 0, row as u64), point);
+            self.sample_row(&mut Stream::new(seed, purpose, 0, row as u64), point);
         }
         points
     }

@@ -12,7 +12,7 @@ pub fn mog2(dim: usize) -> Result<GaussianMixture> {
         means,
         Covariance::Isotropic(vec![0.05; 2]),
     )?;
-    Ok(raw.standardised()?.0)
+    raw.standardised()
 }
 
 #[cfg(test)]

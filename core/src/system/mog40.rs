@@ -19,7 +19,7 @@ pub fn mog40(dim: usize, seed: u64) -> Result<GaussianMixture> {
         means,
         Covariance::Isotropic(vec![variance; COMPONENTS]),
     )?;
-    Ok(raw.standardised()?.0)
+    raw.standardised()
 }
 
 #[cfg(test)]

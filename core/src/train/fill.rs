@@ -1,7 +1,7 @@
 //! Filling the inputs of a step, tile by tile: source rows, times, noisy points, and whatever else the objectives asked for.
 
 use super::step::{Endpoints, StepPlan};
-use crate::energy::{Energy, ModelSpec, Schedule, Wiring};
+use crate::energy::{Energy, ModelSpec, TimeTable, Wiring};
 use crate::engine::{Inputs, Real};
 use crate::objective::{EndSlots, MAX_LEVELS, Partner, PartnerSlots, Slots};
 use crate::rng::{Purpose, Stream};
@@ -72,18 +72,8 @@ impl<T: Real> Tables<T> {
     }
 }
 
-/// Held-out evaluation repeats the same times, probes and partners at every call, which are not those of training; its noise
-/// differs by purpose.
-pub(super) fn draw_seed(plan: &StepPlan) -> u64 {
-    if plan.purpose == Purpose::Noise {
-        plan.seed
-    } else {
-        !plan.seed
-    }
-}
-
 pub(super) fn time_stream(plan: &StepPlan, step: u64, unit: usize) -> Stream {
-    Stream::new(draw_seed(plan), Purpose::Time, step, unit as u64)
+    Stream::new(plan.seed, Purpose::Time(plan.part), step, unit as u64)
 }
 
 pub(super) fn draw_levels(
@@ -118,7 +108,7 @@ pub(super) fn draw_times(
 
 /// Signs of probe number `k` for rows of `width` numbers.
 pub(super) fn fill_probes<T: Real>(
-    seed: u64,
+    plan: &StepPlan,
     step: u64,
     k: usize,
     first_row: u64,
@@ -126,7 +116,12 @@ pub(super) fn fill_probes<T: Real>(
     out: &mut [T],
 ) {
     for (row, out) in (first_row..).zip(out.chunks_mut(width)) {
-        let mut stream = Stream::new(seed, Purpose::Probe, step, 2 * row + k as u64);
+        let mut stream = Stream::new(
+            plan.seed,
+            Purpose::Probe(plan.part),
+            step,
+            2 * row + k as u64,
+        );
         for block in out.chunks_mut(32) {
             let mut bits = stream.next_u32();
             for sign in block {
@@ -143,7 +138,7 @@ pub(super) struct Filler<'a, T> {
     pub(super) plan: &'a StepPlan,
     pub(super) wiring: &'a Wiring,
     pub(super) slots: &'a Slots,
-    pub(super) schedule: &'a Schedule<T>,
+    pub(super) schedule: &'a TimeTable<T>,
     pub(super) tables: &'a Tables<T>,
     pub(super) truth: Option<&'a dyn Energy>,
     pub(super) step: u64,
@@ -154,16 +149,17 @@ impl<T: Real> Filler<'_, T> {
     pub(super) fn fill(&self, units: Range<usize>, inputs: &mut Inputs<'_, T>) {
         let (d, n) = (self.spec.dim, self.plan.levels);
         let first = units.start as u64;
-        let (plan, seed) = (self.plan, draw_seed(self.plan));
+        let plan = self.plan;
+        let (seed, part) = (plan.seed, plan.part);
         let noise = inputs.numbers(self.slots.noise);
-        T::fill_normal_rows(plan.seed, plan.purpose, self.step, first, n * d, noise);
+        T::fill_normal_rows(seed, Purpose::Noise(part), self.step, first, n * d, noise);
         for slot in self.slots.partners.iter().filter_map(|p| p.forward) {
             let noise = inputs.numbers(slot);
-            T::fill_normal_rows(seed, Purpose::Partner, self.step, first, n * d, noise);
+            T::fill_normal_rows(seed, Purpose::Partner(part), self.step, first, n * d, noise);
         }
         for (k, slot) in self.slots.probes.iter().enumerate() {
             if let Some(slot) = *slot {
-                fill_probes(seed, self.step, k, first, n * d, inputs.numbers(slot));
+                fill_probes(plan, self.step, k, first, n * d, inputs.numbers(slot));
             }
         }
         for (k, unit) in units.clone().enumerate() {
@@ -347,8 +343,8 @@ impl<T: Real> Filler<'_, T> {
         for (k, unit) in units.clone().enumerate() {
             let y = &mut y[(k * e + e - 1) * d..][..d];
             T::fill_normal_rows(
-                draw_seed(self.plan),
-                Purpose::Ends,
+                self.plan.seed,
+                Purpose::Ends(self.plan.part),
                 self.step,
                 unit as u64,
                 d,

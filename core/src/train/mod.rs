@@ -13,7 +13,7 @@ pub use adam::{Adam, average, clip};
 pub use fit::{End, Moment, Observer, finish, run};
 pub use rate::{Decay, Rate};
 pub use settings::{HeldOut, StageSettings, TrainSettings};
-pub use source::{InMemory, Resampled, Shuffled, Source, Standardisation, Table};
+pub use source::{InMemory, Resampled, Shuffled, Source, Table};
 pub use step::{Draws, Endpoints, Losses, Step, StepPlan};
 pub use trainer::{State, StepReport, Trainer};
 

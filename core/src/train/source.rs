@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use crate::energy::Coordinates;
 use crate::rng::{Permutation, Purpose, Stream};
 use crate::system::System;
 
@@ -16,58 +17,40 @@ pub trait Source: Send + Sync {
 pub trait Table: Send + Sync {
     /// Number of rows.
     fn rows(&self) -> usize;
-    /// Copies row `row`.
-    fn copy_row(&self, row: usize, out: &mut [f32]);
+    /// Writes row `row` in the model's coordinates, mapped in double precision before it is rounded.
+    fn copy_row(&self, row: usize, coordinates: &Coordinates, out: &mut [f32]);
 }
 
-/// Rows in memory, row-major.
-pub struct InMemory {
+/// Rows in memory, row-major, in single or double precision.
+pub struct InMemory<T = f32> {
     dim: usize,
-    values: Vec<f32>,
+    values: Vec<T>,
 }
 
-impl InMemory {
+impl<T> InMemory<T> {
     /// Rows of `dim` numbers.
-    pub fn new(values: Vec<f32>, dim: usize) -> InMemory {
+    pub fn new(values: Vec<T>, dim: usize) -> InMemory<T> {
         InMemory { dim, values }
     }
 }
 
-impl Table for InMemory {
+impl<T: Copy + Into<f64> + Send + Sync> Table for InMemory<T> {
     fn rows(&self) -> usize {
         self.values.len() / self.dim
     }
-    fn copy_row(&self, row: usize, out: &mut [f32]) {
-        out.copy_from_slice(&self.values[row * self.dim..][..self.dim]);
-    }
-}
-
-/// The map to the coordinates the model is trained in: `(x - shift) / scale`.
-#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Standardisation {
-    /// Subtracted first.
-    pub shift: Vec<f64>,
-    /// Divided by then.
-    pub scale: f64,
-}
-
-impl Standardisation {
-    /// No change.
-    pub fn identity(dim: usize) -> Standardisation {
-        Standardisation {
-            shift: vec![0.0; dim],
-            scale: 1.0,
-        }
+    fn copy_row(&self, row: usize, coordinates: &Coordinates, out: &mut [f32]) {
+        let row = &self.values[row * self.dim..][..self.dim];
+        coordinates.round_to_model(row.iter().map(|x| (*x).into()), out);
     }
 }
 
 /// A share of the rows of a table, shuffled once per epoch.
 pub struct Shuffled {
     table: Arc<dyn Table>,
-    standardisation: Standardisation,
+    coordinates: Coordinates,
     batch: usize,
     seed: u64,
+    endpoint: u32,
     /// Chooses which rows belong to this share.
     split: Permutation,
     first: usize,
@@ -75,10 +58,11 @@ pub struct Shuffled {
 }
 
 impl Shuffled {
-    /// Training and held-out shares; the held-out share has `held_out` rows.
+    /// Training and held-out shares of the data at an endpoint (0 is `x_0`, 1 is `x_1`); the held-out share has `held_out` rows.
     pub fn split(
+        endpoint: u32,
         table: Arc<dyn Table>,
-        standardisation: &Standardisation,
+        coordinates: &Coordinates,
         batch: usize,
         seed: u64,
         held_out: usize,
@@ -86,10 +70,11 @@ impl Shuffled {
         let rows = table.rows();
         let share = |first, count| Shuffled {
             table: table.clone(),
-            standardisation: standardisation.clone(),
+            coordinates: coordinates.clone(),
             batch,
             seed,
-            split: Permutation::new(!seed, u64::MAX, rows as u64),
+            endpoint,
+            split: Permutation::new(seed, Purpose::Split(endpoint), 0, rows as u64),
             first,
             count,
         };
@@ -107,12 +92,10 @@ impl Source for Shuffled {
     fn fill(&self, step: u64, unit: usize, out: &mut [f32]) {
         let dealt = step * self.batch as u64 + unit as u64;
         let (epoch, place) = (dealt / self.count as u64, dealt % self.count as u64);
-        let within = Permutation::new(self.seed, epoch, self.count as u64).at(place);
+        let purpose = Purpose::Batch(self.endpoint);
+        let within = Permutation::new(self.seed, purpose, epoch, self.count as u64).at(place);
         let row = self.split.at(self.first as u64 + within) as usize;
-        self.table.copy_row(row, out);
-        for (x, shift) in out.iter_mut().zip(&self.standardisation.shift) {
-            *x = ((*x as f64 - shift) / self.standardisation.scale) as f32;
-        }
+        self.table.copy_row(row, &self.coordinates, out);
     }
 }
 
@@ -120,26 +103,31 @@ impl Source for Shuffled {
 pub struct Resampled {
     system: Arc<System>,
     seed: u64,
-    standardisation: Standardisation,
+    endpoint: u32,
+    coordinates: Coordinates,
 }
 
 impl Resampled {
-    /// Draws from `system`; two endpoints of an interpolant need different seeds.
-    pub fn new(system: Arc<System>, seed: u64, standardisation: Standardisation) -> Resampled {
+    /// Draws from `system` for an endpoint: 0 is `x_0`, 1 is `x_1`.
+    pub fn new(
+        endpoint: u32,
+        system: Arc<System>,
+        seed: u64,
+        coordinates: Coordinates,
+    ) -> Resampled {
         Resampled {
             system,
             seed,
-            standardisation,
+            endpoint,
+            coordinates,
         }
     }
 }
 
 impl Source for Resampled {
     fn fill(&self, step: u64, unit: usize, out: &mut [f32]) {
-        let mut stream = Stream::new(self.seed, Purpose::System, step, unit as u64);
+        let mut stream = Stream::new(self.seed, Purpose::Rows(self.endpoint), step, unit as u64);
         self.system.sample_row(&mut stream, out);
-        for (x, shift) in out.iter_mut().zip(&self.standardisation.shift) {
-            *x = ((*x as f64 - shift) / self.standardisation.scale) as f32;
-        }
+        self.coordinates.round_in_place(out);
     }
 }

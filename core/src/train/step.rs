@@ -2,13 +2,13 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::fill::{Filler, Tables, draw_levels, draw_seed, draw_times, fill_probes, time_stream};
+use super::fill::{Filler, Tables, draw_levels, draw_times, fill_probes, time_stream};
 use super::source::Source;
-use crate::energy::{Energy, ModelSpec, Schedule, TimeMode, Wiring};
+use crate::energy::{Energy, ModelSpec, TimeMode, TimeTable, Wiring};
 use crate::engine::{Isa, Node, Pool, Program, Real, Rows, Shape};
 use crate::objective::{Partner, Scene, Slots, Term, validate_terms};
 use crate::process::TimeSampler;
-use crate::rng::Purpose;
+use crate::rng::{Part, Purpose};
 use crate::{Error, Result};
 
 /// What a step is made of.
@@ -24,8 +24,8 @@ pub struct StepPlan {
     pub times: TimeSampler,
     /// Seed of all draws.
     pub seed: u64,
-    /// What the draws are for: training and held-out evaluation must not share them.
-    pub purpose: Purpose,
+    /// What the rows are for: training and held-out evaluation do not share draws.
+    pub part: Part,
 }
 
 /// Where the source rows come from; cheap to clone.
@@ -50,7 +50,7 @@ pub struct Step<T: Real> {
     program: Program<T>,
     wiring: Wiring,
     slots: Slots,
-    schedule: Schedule<T>,
+    schedule: TimeTable<T>,
     tables: Tables<T>,
     truth: Option<Arc<dyn Energy>>,
     chunks: Vec<Mutex<ChunkLoss>>,
@@ -121,7 +121,7 @@ impl<T: Real> Step<T> {
         } else {
             &[]
         };
-        let schedule = Schedule::new(spec, &wiring, times);
+        let schedule = TimeTable::new(spec, &wiring, times);
         schedule.set_globals(spec, &wiring, &mut program);
         let chunks = (0..program.chunk_count(plan.batch))
             .map(|_| {
@@ -316,24 +316,24 @@ impl<T: Real> Step<T> {
             end_noise: Vec::new(),
             probes: [Vec::new(), Vec::new()],
         };
-        let normal = |seed, purpose, width: usize| -> Vec<f32> {
+        let (seed, part) = (self.plan.seed, self.plan.part);
+        let normal = |purpose, width: usize| -> Vec<f32> {
             let mut noise = vec![T::ZERO; batch * width];
             T::fill_normal_rows(seed, purpose, step, 0, width, &mut noise);
             noise.iter().map(|z| z.to_f64() as f32).collect()
         };
-        let seed = draw_seed(&self.plan);
-        draws.noise = normal(self.plan.seed, self.plan.purpose, n * d);
+        draws.noise = normal(Purpose::Noise(part), n * d);
         let behind = |p: &crate::objective::PartnerSlots| matches!(p.partner, Partner::Behind(_));
         if self.slots.partners.iter().any(behind) {
-            draws.partner_noise = normal(seed, Purpose::Partner, n * d);
+            draws.partner_noise = normal(Purpose::Partner(part), n * d);
         }
         if self.slots.ends.is_some() {
-            draws.end_noise = normal(seed, Purpose::Ends, d);
+            draws.end_noise = normal(Purpose::Ends(part), d);
         }
         for (k, probes) in draws.probes.iter_mut().enumerate() {
             if self.slots.probes[k].is_some() {
                 let mut signs = vec![T::ZERO; batch * n * d];
-                fill_probes(seed, step, k, 0, n * d, &mut signs);
+                fill_probes(&self.plan, step, k, 0, n * d, &mut signs);
                 *probes = signs.iter().map(|z| z.to_f64() as f32).collect();
             }
         }

@@ -11,8 +11,9 @@ mod trainer;
 use std::sync::Arc;
 
 use super::*;
-use crate::energy::{Form, ModelSpec, NetworkSpec};
+use crate::energy::{Coordinates, Form, ModelSpec};
 use crate::engine::{Isa, Pool};
+use crate::network::NetworkSpec;
 use crate::process::sampler::GridStratified;
 use crate::process::{Process, Spacing, TimeGrid, TimeSampler};
 

@@ -9,7 +9,7 @@ use super::step::{Endpoints, Losses, Step, StepPlan};
 use crate::energy::{Energy, ModelSpec};
 use crate::engine::{Isa, Pool};
 use crate::objective::Term;
-use crate::rng::Purpose;
+use crate::rng::{Part, STREAMS};
 use crate::{Error, Result};
 
 /// Everything that changes during training.
@@ -35,6 +35,8 @@ pub struct State {
     pub best_params: Vec<f32>,
     /// Held-out evaluations since then.
     pub since_best: u64,
+    /// Version of the random streams it came from ([`STREAMS`]).
+    pub streams: u32,
 }
 
 /// What one step reports.
@@ -100,6 +102,7 @@ impl Trainer {
             best: None,
             best_params: Vec::new(),
             since_best: 0,
+            streams: STREAMS,
             params,
         };
         let free_energy = layout.get("free_energy").map_or(0..0, |e| e.range());
@@ -127,6 +130,16 @@ impl Trainer {
 
     /// Continues from a saved state.
     pub fn resume(&mut self, state: State) -> Result<()> {
+        if state.streams != STREAMS {
+            return Err(Error::Value {
+                name: "version of the checkpoint's random streams",
+                found: state.streams.to_string(),
+                expected: format!(
+                    "{STREAMS}, that of this program: with other draws the run would not go on as it began; finish it with the \
+                     version it was started with, or train into a new folder"
+                ),
+            });
+        }
         let n = self.gradient.len();
         let kept = |v: &Vec<f32>, wanted: bool| v.len() == if wanted { n } else { 0 };
         let fits = state.params.len() == n
@@ -188,21 +201,21 @@ impl Trainer {
             return Ok(());
         }
         let s = &self.settings.stages[stage];
-        let plan = |purpose, batch| StepPlan {
+        let plan = |part, batch| StepPlan {
             terms: s.objectives.clone(),
             levels: s.levels,
             batch,
             times: self.settings.times,
             seed: self.settings.seed,
-            purpose,
+            part,
         };
         let make = |plan, gradient| {
             let step = Step::new(&self.spec, plan, gradient, self.pool.clone(), self.isa)?;
             Ok::<_, Error>(step.with_truth(self.truth.clone()))
         };
-        let train = make(plan(Purpose::Noise, self.settings.batch), true)?;
+        let train = make(plan(Part::Training, self.settings.batch), true)?;
         let held_out = match &self.held_out {
-            Some((_, rows)) => Some(make(plan(Purpose::Evaluate, *rows), false)?),
+            Some((_, rows)) => Some(make(plan(Part::HeldOut, *rows), false)?),
             None => None,
         };
         self.built = Some((stage, train, held_out));

@@ -7,9 +7,9 @@ use crate::curve::{Curve, Series};
 use crate::heatmap::Heatmap;
 use crate::page::Frame;
 use crate::scatter::{Scatter, axis_of};
-use diffclf::energy::Energy;
+use diffclf::energy::{Energy, Prior};
 use diffclf::metric::diagnose::Noised;
-use diffclf::sample::{Prior, Sampler, Task};
+use diffclf::sample::{Sampler, Task};
 
 /// Frames of a film.
 const FRAMES: usize = 20;
@@ -75,7 +75,7 @@ fn noised(material: &Material, time: f64) -> Vec<f64> {
     };
     let process = &material.content.spec.process;
     let mut points = Noised::new(judging.rows(), process, material.seed).points(time, POINTS);
-    material.map().points_to_user(time, &mut points);
+    material.content.points_to_data(time, &mut points);
     points
 }
 
@@ -88,8 +88,9 @@ fn extent(material: &Material, time: f64) -> Vec<(f64, f64)> {
     let spec = &material.content.spec;
     let prior = Prior::new(&spec.process, time, &spec.mean, spec.variance);
     let corners = [-2.5, 2.5].map(|z| {
-        let mut point: Vec<f64> = prior.mean.iter().map(|m| m + z * prior.std).collect();
-        material.map().points_to_user(time, &mut point);
+        let mut point = vec![0.0; spec.dim];
+        prior.points(&vec![z; spec.dim], &mut point);
+        material.content.points_to_data(time, &mut point);
         material.view.project(&point)
     });
     corners.concat()
@@ -114,7 +115,6 @@ fn axes(material: &Material, times: &[f64]) -> Vec<[Axis; 2]> {
 
 /// Densities in the plane.
 fn planes(material: &Material, times: &[f64], album: &mut Album) -> Vec<Frame> {
-    let map = material.map();
     let axes = axes(material, times);
     let mut frames = Vec::new();
     for (k, (time, [x, y])) in times.iter().zip(axes).enumerate() {
@@ -123,7 +123,7 @@ fn planes(material: &Material, times: &[f64], album: &mut Album) -> Vec<Frame> {
             let place = |i: usize| (i as f64 + 0.5) / CELLS as f64;
             points.extend([x.value(place(cell % CELLS)), y.value(place(cell / CELLS))]);
         }
-        map.points_to_model(*time, &mut points);
+        material.content.points_to_model(*time, &mut points);
         let shade = |energy: &dyn Energy| {
             let mut values = vec![0.0; CELLS * CELLS];
             energy.log_density(&[*time], &points, &mut values);
@@ -229,14 +229,13 @@ fn travelling(material: &Material, time: f64) -> Vec<f64> {
     };
     let points = Sampler::by_name("ddim").and_then(|sampler| sampler.run(&task, &mut |_| ()));
     points.map_or(Vec::new(), |mut points| {
-        material.map().points_to_user(time, &mut points);
+        material.content.points_to_data(time, &mut points);
         points
     })
 }
 
 /// Densities on the line.
 fn lines(material: &Material, times: &[f64], album: &mut Album) -> Vec<Frame> {
-    let map = material.map();
     let axes = axes(material, times);
     let mut frames = Vec::new();
     for (k, (time, [x, _])) in times.iter().zip(axes).enumerate() {
@@ -244,9 +243,10 @@ fn lines(material: &Material, times: &[f64], album: &mut Album) -> Vec<Frame> {
             .map(|i| x.value((f64::from(i) + 0.5) / 400.0))
             .collect();
         let mut points = places.clone();
-        map.points_to_model(*time, &mut points);
+        let learned = material.content.in_data_coordinates(&material.energy);
         let mut densities = vec![0.0; points.len()];
-        map.log_density(&material.energy, *time, &points, &mut densities);
+        learned.log_density(&[*time], &points, &mut densities);
+        material.content.points_to_model(*time, &mut points);
         // A model of an interpolant is normalised up to a constant: the curve sums to one over the picture.
         let largest = densities.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let step = x.width() / 400.0;

@@ -12,7 +12,6 @@ use diffclf::energy::exact::ExactPath;
 use diffclf::metric::diagnose::Diagnosis;
 use diffclf::metric::{Evaluation, EvaluationSettings};
 use diffclf::model::Content;
-use diffclf_run::coordinates::Coordinates;
 use diffclf_run::exact::known_path;
 use diffclf_run::files::{read_model, write_atomic};
 use diffclf_run::judging::{Judging, diagnosis_settings, log_lines};
@@ -44,12 +43,6 @@ struct Material {
     seed: u64,
     /// How to make the page again.
     command: String,
-}
-
-impl Material {
-    fn map(&self) -> Coordinates<'_> {
-        Coordinates::of(&self.content)
-    }
 }
 
 /// What is asked for.

@@ -176,11 +176,11 @@ fn samples(material: &Material, page: &mut Page, album: &mut Album) {
     let time = material.content.spec.grid.t_min();
     let cut = |rows: &[f64]| rows[..rows.len().min(POINTS * dim)].to_vec();
     let mut data = cut(judging.rows().start);
-    material.map().data_to_user(&mut data);
+    material.content.standardisation.to_data(&mut data);
     let mut clouds = vec![("data", material.view.project(&data))];
     if let Some(generated) = &judging.generated {
         let mut generated = cut(generated);
-        material.map().points_to_user(time, &mut generated);
+        material.content.points_to_data(time, &mut generated);
         clouds.push(("generated samples", material.view.project(&generated)));
     }
     let labels = &material.view.labels;

@@ -1,7 +1,6 @@
 //! How points become pictures: two columns, or two principal axes, of the user's coordinates.
 
 use diffclf::model::Content;
-use diffclf_run::coordinates::Coordinates;
 use diffclf_run::judging::Judging;
 
 /// Sweeps of the power iteration; pictures need no digits beyond the first two.
@@ -30,7 +29,7 @@ impl View {
         };
         let rows = judging.map(|judging| {
             let mut rows = judging.rows().start.to_vec();
-            Coordinates::of(content).data_to_user(&mut rows);
+            content.standardisation.to_data(&mut rows);
             rows
         });
         match (pair, rows) {

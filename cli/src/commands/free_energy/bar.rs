@@ -4,7 +4,7 @@ use super::Trust;
 use super::input::read_series;
 use super::output::{Output, convergence_figure, differences, effort, facts};
 use diffclf::free_energy::{
-    LOW_OVERLAP, bar, bar_bootstrap, convergence, statistical_inefficiency, subsample,
+    Blocks, LOW_OVERLAP, bar, bar_bootstrap, convergence, statistical_inefficiency, subsample,
 };
 use diffclf::metric::Estimate;
 use diffclf_run::error::Result;
@@ -72,8 +72,15 @@ pub fn run(args: Args) -> Result<()> {
         "statistical_inefficiency": inefficiency,
     });
     if let Some(replicas) = args.trust.bootstrap {
-        let block = inefficiency.map(|g| if args.subsample { 1 } else { g.ceil() as usize });
-        let resampled = bar_bootstrap(forward, reverse, block, replicas, args.trust.seed)?;
+        let blocks = if args.subsample {
+            [Blocks::SINGLE; 2]
+        } else {
+            [
+                Blocks::of(forward.len(), inefficiency[0]),
+                Blocks::of(reverse.len(), inefficiency[1]),
+            ]
+        };
+        let resampled = bar_bootstrap(forward, reverse, blocks, replicas, args.trust.seed)?;
         rows.push((
             "bootstrap error".into(),
             Estimate {

@@ -3,7 +3,7 @@
 use super::Trust;
 use super::input::read_series;
 use super::output::{Output, differences, effort, facts};
-use diffclf::free_energy::{Perturbation, bootstrap, perturbation, statistical_inefficiency};
+use diffclf::free_energy::{Blocks, Perturbation, bootstrap, perturbation};
 use diffclf::metric::Estimate;
 use diffclf_run::error::Result;
 use serde_json::json;
@@ -66,14 +66,19 @@ pub fn run(args: Args) -> Result<()> {
             turned(result.cumulant),
         ));
         if let Some(replicas) = args.trust.bootstrap {
-            let block = if args.correlated {
-                statistical_inefficiency(&works).ceil() as usize
+            let blocks = if args.correlated {
+                Blocks::of_series(&works)
             } else {
-                1
+                Blocks::SINGLE
             };
             let mut estimate = |weights: &[f64]| Ok(weighted(&works, weights));
-            let resampled =
-                bootstrap(works.len(), block, replicas, args.trust.seed, &mut estimate)?;
+            let resampled = bootstrap(
+                works.len(),
+                blocks,
+                replicas,
+                args.trust.seed,
+                &mut estimate,
+            )?;
             rows.push((
                 format!("{name}, bootstrap error"),
                 Estimate {

@@ -8,9 +8,8 @@ use crate::machine::MachineArgs;
 use crate::settings::SettingsArgs;
 use crate::terminal::Terminal;
 use diffclf::free_energy::{
-    MbarSettings, PathEstimate, PathSamples, Perturbation, Rule, bar, end_correction,
+    EndCorrection, LearnedDifference, MbarSettings, PathEstimate, PathSamples, bar, end_correction,
 };
-use diffclf::metric::Estimate;
 use diffclf::model::{Content, Model};
 use diffclf::objective::ObjectiveName;
 use diffclf_run::error::{Error, Result};
@@ -35,8 +34,9 @@ of B at the samples of B. An interpolant energy between them is trained (any obj
 with one-sided perturbations at the ends. BAR directly between A and B needs the crossed energies as well
 (--energy-b-at-a, --energy-a-at-b). Without energies, the learned path alone is reported. Built-in systems know theirs.
 
-The model's error is not statistical: it is estimated by the disagreement of the routes through the path (integration by two
-rules, MBAR, the learned F) and is part of the last line of the table.";
+Errors count that all times share the same rows and that neighbours in a file may be correlated. The model's error is not
+statistical: it is estimated by the disagreement of the routes through the path (integration by two rules, MBAR, the learned F,
+and Stein's identity, which alone sees a factor common to all times) and is part of the last line of the table.";
 
 /// Time between two checkpoints of the training.
 const CHECKPOINT_PAUSE: Duration = Duration::from_secs(10);
@@ -228,8 +228,6 @@ fn end(args: &Args, content: &Content, endpoint: usize, seed: u64) -> Result<End
         }
         Ok(Some(values))
     };
-    // Draws apart from those of the training.
-    let seed = seed ^ 0x5bd1_e995 ^ ((endpoint as u64) << 32);
     let rows = endpoint_rows(content, endpoint, file, args.end_samples, seed)?;
     let count = rows.len() / content.spec.dim;
     if file.is_some() {
@@ -245,7 +243,7 @@ fn end(args: &Args, content: &Content, endpoint: usize, seed: u64) -> Result<End
     }
     let systems = [trained_system(content, 0), trained_system(content, 1)];
     let mut data = rows.clone();
-    diffclf_run::coordinates::Coordinates::of(content).data_to_user(&mut data);
+    content.standardisation.to_data(&mut data);
     let energies = |system: &Result<diffclf::system::System>| -> Option<Vec<f64>> {
         let system = system.as_ref().ok()?;
         data.chunks_exact(content.spec.dim)
@@ -263,56 +261,31 @@ fn report(
     args: &Args,
     content: &Content,
     path: &PathEstimate,
-    corrections: Option<(Perturbation, Perturbation)>,
+    corrections: Option<(EndCorrection, EndCorrection)>,
     classified: bool,
     direct: Option<diffclf::Result<diffclf::free_energy::Bar>>,
 ) -> Result<()> {
     let mut notices = overlap_notices(&path.overlap);
-    let ends = corrections.map_or(
-        Estimate {
-            mean: 0.0,
-            error: 0.0,
-        },
-        |(a, b)| Estimate {
-            mean: a.exponential.mean - b.exponential.mean,
-            error: a.exponential.error.hypot(b.exponential.error),
-        },
-    );
-    let with_ends = |e: Estimate| Estimate {
-        mean: e.mean + ends.mean,
-        error: e.error.hypot(ends.error),
-    };
-    let simpson = path.integral(Rule::Simpson).unwrap_or(path.mbar);
-    let integration = with_ends(simpson);
-    let mbar = with_ends(path.mbar);
-    let learned = with_ends(Estimate {
-        mean: path.learned,
-        error: 0.0,
-    });
-    let model_error = path.disagreement(classified);
-    let stated = Estimate {
-        mean: integration.mean,
-        error: integration.error.hypot(model_error),
-    };
-    let half = 1.96 * stated.error;
-    let interval = [stated.mean - half, stated.mean + half];
+    let ends = corrections.as_ref().map(|(a, b)| (a, b));
+    let found = LearnedDifference::new(path, ends, classified);
     let mut rows = Vec::new();
     let mut record = json!({
         "method": "learn",
         "path": path,
-        "model_error": model_error,
-        "integration": integration,
-        "mbar": mbar,
-        "learned_f": learned,
-        "stated": stated,
-        "interval_95": interval,
+        "result": found,
+        "model_error": found.model_error,
+        "integration": found.integration,
+        "mbar": found.mbar,
+        "learned_f": found.learned,
+        "stated": found.stated,
+        "interval_95": found.interval_95,
         "objective_teaches_f": classified,
         "steps": content.record.steps,
     });
     match direct {
-        Some(Ok(found)) => {
-            rows.push(("BAR, A and B directly".to_string(), found.delta));
-            record["bar"] = json!(found);
+        Some(Ok(bar)) => {
+            rows.push(("BAR, A and B directly".to_string(), bar.delta));
+            record["bar"] = json!(bar);
         }
         Some(Err(error)) => notices.push(format!("BAR between A and B: {error}")),
         None => notices.push(
@@ -320,24 +293,44 @@ fn report(
                 .into(),
         ),
     }
-    rows.push(("MBAR over the learned path".into(), mbar));
-    rows.push(("TI over the learned path".into(), integration));
-    if classified {
-        rows.push(("learned F(t)".into(), learned));
-    }
-    rows.push(("TI, error of the model included".into(), stated));
+    rows.push(("MBAR over the learned path".into(), found.mbar));
+    rows.push(("TI over the learned path".into(), found.integration));
+    rows.extend(
+        found
+            .learned
+            .map(|learned| ("learned F(t)".into(), learned)),
+    );
+    rows.push(("TI, error of the model included".into(), found.stated));
     let mut lines = vec![
         (
             "95 % interval of the last row",
-            format!("{:.4} to {:.4}", interval[0], interval[1]),
+            found.interval_95.map_or("unknown".into(), |[low, high]| {
+                format!("{low:.4} to {high:.4}")
+            }),
         ),
         (
-            "disagreement of the routes (kT)",
-            format!("{model_error:.4}"),
+            "error of the model, from the routes (kT)",
+            format!("{:.4}", found.model_error),
+        ),
+        (
+            "independent rows of A and B",
+            format!(
+                "{:.0} and {:.0}",
+                found.independent_rows[0], found.independent_rows[1]
+            ),
         ),
     ];
-    match corrections {
+    let blind = found.routes.iter().find(|route| route.name == "blind");
+    if let Some(route) = blind.filter(|route| route.gap.mean.abs() > 3.0 * route.gap.error) {
+        notices.push(format!(
+            "the scores do not fit the samples: a factor common to all times would move the answer by {:.3} kT, and no comparison of \
+             times sees it; train longer, with score matching in the objective",
+            route.gap
+        ));
+    }
+    match &corrections {
         Some((a, b)) => {
+            let (a, b) = (a.perturbation, b.perturbation);
             lines.push(("log(Z_0/Z_A), correction at A", format!("{:.4}", a.exponential)));
             lines.push(("log(Z_1/Z_B), correction at B", format!("{:.4}", b.exponential)));
             lines.push(("effective samples at A and B", format!("{:.0} and {:.0}", a.effective_samples, b.effective_samples)));

@@ -7,7 +7,7 @@ use super::output::{
 use crate::machine::MachineArgs;
 use crate::terminal::Terminal;
 use diffclf::free_energy::{
-    Matrix, Mbar, MbarSettings, ReducedEnergies, Selection, Surface, Target, convergence,
+    Blocks, Matrix, Mbar, MbarSettings, ReducedEnergies, Selection, Surface, Target, convergence,
     detect_equilibration, statistical_inefficiency, subsample,
 };
 use diffclf::metric::Estimate;
@@ -322,13 +322,13 @@ fn selected(energies: &dyn ReducedEnergies, index: &[usize]) -> Vec<f64> {
     values
 }
 
-/// Block lengths of the bootstrap: single samples if they are independent, else the statistical inefficiency.
-fn blocks(args: &Args, energies: &dyn ReducedEnergies, counts: &[usize]) -> Result<Vec<usize>> {
+/// Blocks of the bootstrap: single samples if they are independent, else as long as the correlation asks.
+fn blocks(args: &Args, energies: &dyn ReducedEnergies, counts: &[usize]) -> Result<Vec<Blocks>> {
     let block = |state: usize| {
         if args.subsample || counts[state] < 2 {
-            1
+            Blocks::SINGLE
         } else {
-            statistical_inefficiency(&series_of(energies, counts, state)).ceil() as usize
+            Blocks::of_series(&series_of(energies, counts, state))
         }
     };
     Ok((0..counts.len()).map(block).collect())

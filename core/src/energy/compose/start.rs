@@ -1,27 +1,30 @@
 //! Where the particles of a composition start: the same algebra on the Gaussians that the members are at the noisiest level.
 
 use super::Expression;
-use crate::sample::Prior;
+use crate::energy::{Prior, Scale};
 use crate::system::{Covariance, GaussianMixture};
 use crate::{Error, Result};
 
 /// Mixtures of more components are replaced by one Gaussian of the same mean and variance.
 const MOST_COMPONENTS: usize = 64;
 
-/// `exp(level + linear . y - precision |y|^2 / 2)`: closed under products and powers, normalisable if the precision is positive.
+/// `exp(level + linear . y - sum_i precision_i y_i^2 / 2)`: closed under products and powers, normalisable if the precisions are
+/// positive.
 #[derive(Debug, Clone)]
 struct Bell {
     level: f64,
     linear: Vec<f64>,
-    precision: f64,
+    precision: Vec<f64>,
 }
 
 impl Bell {
     fn of(prior: &Prior) -> Bell {
-        let precision = prior.std.powi(-2);
+        let precision: Vec<f64> = (0..prior.mean.len())
+            .map(|i| prior.std.at(i).powi(-2))
+            .collect();
         let bell = Bell {
             level: 0.0,
-            linear: prior.mean.iter().map(|m| precision * m).collect(),
+            linear: zip(&precision, &prior.mean, |p, m| p * m),
             precision,
         };
         Bell {
@@ -32,43 +35,44 @@ impl Bell {
 
     /// log of the integral.
     fn log_mass(&self) -> f64 {
-        let square: f64 = self.linear.iter().map(|x| x * x).sum();
-        let dim = self.linear.len() as f64;
-        self.level
-            + 0.5 * square / self.precision
-            + 0.5 * dim * (std::f64::consts::TAU / self.precision).ln()
+        let columns = self.linear.iter().zip(&self.precision);
+        let log = |(x, p): (&f64, &f64)| x * x / p + (std::f64::consts::TAU / p).ln();
+        self.level + 0.5 * columns.map(log).sum::<f64>()
     }
 
     fn scaled(&self, factor: f64) -> Bell {
         Bell {
             level: factor * self.level,
             linear: self.linear.iter().map(|x| factor * x).collect(),
-            precision: factor * self.precision,
+            precision: self.precision.iter().map(|p| factor * p).collect(),
         }
     }
 
     fn times(&self, other: &Bell) -> Bell {
         Bell {
             level: self.level + other.level,
-            linear: self
-                .linear
-                .iter()
-                .zip(&other.linear)
-                .map(|(a, b)| a + b)
-                .collect(),
-            precision: self.precision + other.precision,
+            linear: zip(&self.linear, &other.linear, |a, b| a + b),
+            precision: zip(&self.precision, &other.precision, |a, b| a + b),
         }
     }
 }
 
+fn zip(a: &[f64], b: &[f64], f: impl Fn(f64, f64) -> f64) -> Vec<f64> {
+    a.iter().zip(b).map(|(a, b)| f(*a, *b)).collect()
+}
+
+/// Whether every bell is as wide along one column as along another.
+fn round(bells: &[Bell]) -> bool {
+    let round = |bell: &Bell| bell.precision.iter().all(|p| *p == bell.precision[0]);
+    bells.iter().all(round)
+}
+
 fn mixture(bells: &[Bell]) -> Result<GaussianMixture> {
-    if let Some(bell) = bells
-        .iter()
-        .find(|bell| !(bell.precision > 0.0 && bell.precision.is_finite()))
-    {
+    let mut precisions = bells.iter().flat_map(|bell| &bell.precision);
+    if let Some(precision) = precisions.find(|p| !(**p > 0.0 && p.is_finite())) {
         return Err(Error::Value {
             name: "start of the composition",
-            found: format!("a precision of {} at the noisiest level", bell.precision),
+            found: format!("a precision of {precision} at the noisiest level"),
             expected: "a positive one: what is negated outweighs the rest; take smaller powers in not, or add a factor".into(),
         });
     }
@@ -78,27 +82,37 @@ fn mixture(bells: &[Bell]) -> Result<GaussianMixture> {
     let weights = masses.iter().map(|m| (m - top).exp().max(1e-300)).collect();
     let means = bells
         .iter()
-        .flat_map(|bell| bell.linear.iter().map(|x| x / bell.precision))
+        .flat_map(|bell| zip(&bell.linear, &bell.precision, |x, p| x / p))
         .collect();
-    let variances = bells.iter().map(|bell| 1.0 / bell.precision).collect();
-    GaussianMixture::new(
-        bells[0].linear.len(),
-        weights,
-        means,
-        Covariance::Isotropic(variances),
-    )
+    let covariance = if round(bells) {
+        Covariance::Isotropic(bells.iter().map(|bell| 1.0 / bell.precision[0]).collect())
+    } else {
+        let precisions = bells.iter().flat_map(|bell| &bell.precision);
+        Covariance::Diagonal(precisions.map(|p| 1.0 / p).collect())
+    };
+    GaussianMixture::new(bells[0].linear.len(), weights, means, covariance)
 }
 
-/// One bell of the same mass, mean and variance.
+/// One bell of the same mass and mean, with the variance of each column, or one for all where the bells are round.
 fn single(bells: Vec<Bell>) -> Result<Vec<Bell>> {
     if bells.len() == 1 {
         return Ok(bells);
     }
     let whole = mixture(&bells)?;
-    let prior = Prior {
-        mean: whole.mean(),
-        std: whole.variance().sqrt(),
+    let mean = whole.mean();
+    let std = if round(&bells) {
+        Scale::Common(whole.variance().sqrt())
+    } else {
+        let of_column = |i: usize| -> f64 {
+            let part = |k: usize| {
+                let gap = whole.component_mean(k)[i] - mean[i];
+                whole.weights()[k] * (1.0 / bells[k].precision[i] + gap * gap)
+            };
+            (0..bells.len()).map(part).sum::<f64>().sqrt()
+        };
+        Scale::Columns((0..mean.len()).map(of_column).collect())
     };
+    let prior = Prior { mean, std };
     let top = bells
         .iter()
         .map(Bell::log_mass)

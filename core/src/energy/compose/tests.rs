@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::energy::exact::ExactPath;
+use crate::energy::{Prior, Scale};
 use crate::process::Process;
-use crate::sample::Prior;
 use crate::system::{Covariance, GaussianMixture, lower_pair, two_modes, upper_pair};
 
 fn path(mixture: Result<GaussianMixture>) -> ExactPath {
@@ -218,13 +218,19 @@ fn members_and_powers_are_checked() {
 
 #[test]
 fn starts_follow_the_same_algebra() {
-    let prior = |m: [f64; 2], std| Prior {
+    // Round ones, and ones that are wider along one column.
+    starts([Scale::Common(1.1), Scale::Common(0.7)]);
+    starts([Scale::Columns(vec![1.1, 0.8]), Scale::Common(0.7)]);
+}
+
+fn starts(stds: [Scale; 2]) {
+    let prior = |m: [f64; 2], std: &Scale| Prior {
         mean: m.to_vec(),
-        std,
+        std: std.clone(),
     };
     let priors = [
-        ("A", prior([0.3, -0.2], 1.1)),
-        ("B", prior([-0.5, 0.4], 0.7)),
+        ("A", prior([0.3, -0.2], &stds[0])),
+        ("B", prior([-0.5, 0.4], &stds[1])),
     ];
     let law = |i: usize| priors[i].1.mixture().unwrap();
     let (a, b) = (law(0), law(1));
@@ -258,12 +264,21 @@ fn starts_follow_the_same_algebra() {
         .unwrap_err()
         .to_string();
     assert!(message.contains("smaller powers"), "{message}");
-    let Covariance::Isotropic(variances) = start_of(&Expression::parse("A^4").unwrap(), &priors)
-        .unwrap()
-        .covariance()
-        .clone()
-    else {
-        panic!("isotropic")
+    // One Gaussian with the moments of both: masses one half, at the given means.
+    let both = start_of(&Expression::parse("(A or B)^1").unwrap(), &priors).unwrap();
+    assert_eq!(both.components(), 1);
+    let spread = [0.8f64, 0.6].map(|gap| gap * gap / 4.0);
+    let of_column = |i: usize| (stds[0].at(i).powi(2) + stds[1].at(i).powi(2)) / 2.0 + spread[i];
+    let expected = match stds[0] {
+        Scale::Common(_) => [(of_column(0) + of_column(1)) / 2.0; 2],
+        Scale::Columns(_) => [of_column(0), of_column(1)],
     };
-    assert!((variances[0] - 1.21 / 4.0).abs() < 1e-12);
+    let found = both.component_variances(0).iter().zip(expected);
+    assert!(found.into_iter().all(|(a, b)| (a - b).abs() < 1e-12));
+    let fourth = start_of(&Expression::parse("A^4").unwrap(), &priors).unwrap();
+    let isotropic = matches!(fourth.covariance(), Covariance::Isotropic(_));
+    assert_eq!(isotropic, matches!(stds[0], Scale::Common(_)));
+    for (i, variance) in fourth.component_variances(0).iter().enumerate() {
+        assert!((variance - stds[0].at(i).powi(2) / 4.0).abs() < 1e-12);
+    }
 }

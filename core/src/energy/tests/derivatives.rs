@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use super::reference::Reference;
 use super::*;
-use crate::energy::{Builder, Energy, Points, Schedule, TimeMode};
+use crate::energy::{Builder, Energy, Points, TimeMode, TimeTable};
 use crate::engine::{Program, Rows};
 
 fn one(energy: &LearnedEnergy<f64>, time: f64, y: &[f64]) -> f64 {
@@ -119,7 +119,7 @@ fn hessian_vector_products() {
         let product = builder.graph.grad(&[(score, direction)], &[points])[0];
         let pool = Arc::new(Pool::new(1));
         let mut program = Program::<f64>::new(&builder.graph, &[product], pool, Isa::detect());
-        let schedule = Schedule::new(&spec, &builder.wiring, &[]);
+        let schedule = TimeTable::new(&spec, &builder.wiring, &[]);
         schedule.set_globals(&spec, &builder.wiring, &mut program);
         let found = Mutex::new(vec![0.0; d]);
         program.run(

@@ -4,8 +4,9 @@
 
 use num_dual::{Dual64, DualNum, HyperDual64};
 
-use crate::energy::{Form, ModelSpec, NetworkSpec, frequency};
+use crate::energy::{Form, ModelSpec, frequency};
 use crate::network::Layout;
+use crate::network::NetworkSpec;
 use crate::process::Process;
 
 /// A model definition with parameters in double precision.
@@ -134,6 +135,63 @@ impl<'a> Reference<'a> {
         self.affine(&h, &format!("{name}.wo"), Some(&format!("{name}.bo")))
     }
 
+    /// `phi(t, |x_i - x_j|^2)` of every pair `i < j`, with `x_i - x_j`.
+    fn pairs<D: DualNum<Primitive = f64> + Copy>(
+        &self,
+        (name, particles, depth): (&str, usize, usize),
+        time: D,
+        x: &[D],
+    ) -> Vec<([usize; 2], Vec<D>, D)> {
+        let space = self.spec.dim / particles;
+        let mut pairs = Vec::new();
+        for i in 0..particles {
+            for j in i + 1..particles {
+                let gap: Vec<D> = (0..space)
+                    .map(|c| x[i * space + c] - x[j * space + c])
+                    .collect();
+                let square = gap.iter().fold(D::from(0.0), |sum, &gap| sum + gap * gap);
+                let value = self.perceptron(name, depth, time, &[square])[0];
+                pairs.push(([i, j], gap, value));
+            }
+        }
+        pairs
+    }
+
+    /// The scalar output of the network of that name.
+    fn number<D: DualNum<Primitive = f64> + Copy>(&self, name: &str, time: D, x: &[D]) -> D {
+        match self.spec.network {
+            NetworkSpec::Mlp { depth, .. } => self.perceptron(name, depth, time, x)[0],
+            NetworkSpec::Pairs {
+                particles, depth, ..
+            } => {
+                let pairs = self.pairs((name, particles, depth), time, x);
+                pairs
+                    .iter()
+                    .fold(D::from(0.0), |sum, (_, _, value)| sum + *value)
+            }
+        }
+    }
+
+    /// The vector output of the network of that name.
+    fn vector<D: DualNum<Primitive = f64> + Copy>(&self, name: &str, time: D, x: &[D]) -> Vec<D> {
+        match self.spec.network {
+            NetworkSpec::Mlp { depth, .. } => self.perceptron(name, depth, time, x),
+            NetworkSpec::Pairs {
+                particles, depth, ..
+            } => {
+                let space = x.len() / particles;
+                let mut out = vec![D::from(0.0); x.len()];
+                for ([i, j], gap, value) in self.pairs((name, particles, depth), time, x) {
+                    for (c, &gap) in gap.iter().enumerate() {
+                        out[i * space + c] += gap * value;
+                        out[j * space + c] -= gap * value;
+                    }
+                }
+                out
+            }
+        }
+    }
+
     /// `s(t, x)`.
     fn scalar<D: DualNum<Primitive = f64> + Copy>(&self, time: D, x: &[D]) -> D {
         let dot = |a: &[D], b: &[D]| {
@@ -141,39 +199,19 @@ impl<'a> Reference<'a> {
                 .zip(b)
                 .fold(D::from(0.0), |sum, (&a, &b)| sum + a * b)
         };
-        match self.spec.network {
-            NetworkSpec::Mlp { depth, .. } => {
-                let net = |name: &str| self.perceptron(name, depth, time, x);
-                match self.spec.form {
-                    Form::InnerProduct => dot(x, &net("net")),
-                    Form::InnerProductPlusScalar => dot(x, &net("net1")) + net("net2")[0],
-                    Form::SquaredNorm => {
-                        let v = net("net");
-                        dot(&v, &v) * -0.5
-                    }
-                    Form::ResidualSquaredNorm => {
-                        let v = net("net");
-                        dot(x, &v) - dot(&v, &v) * 0.5
-                    }
-                    Form::Scalar => net("net")[0],
-                }
+        let vector = |name: &str| self.vector(name, time, x);
+        match self.spec.form {
+            Form::InnerProduct => dot(x, &vector("net")),
+            Form::InnerProductPlusScalar => dot(x, &vector("net1")) + self.number("net2", time, x),
+            Form::SquaredNorm => {
+                let v = vector("net");
+                dot(&v, &v) * -0.5
             }
-            NetworkSpec::Pairs {
-                particles, depth, ..
-            } => {
-                let space = self.spec.dim / particles;
-                let mut sum = D::from(0.0);
-                for i in 0..particles {
-                    for j in 0..i {
-                        let square = (0..space).fold(D::from(0.0), |sum, c| {
-                            let gap = x[i * space + c] - x[j * space + c];
-                            sum + gap * gap
-                        });
-                        sum += self.perceptron("net", depth, time, &[square])[0];
-                    }
-                }
-                sum
+            Form::ResidualSquaredNorm => {
+                let v = vector("net");
+                dot(x, &v) - dot(&v, &v) * 0.5
             }
+            Form::Scalar => self.number("net", time, x),
         }
     }
 
@@ -234,8 +272,7 @@ impl<'a> Reference<'a> {
 
     /// `v(t, y)`.
     pub(crate) fn velocity(&self, time: f64, y: &[f64]) -> Vec<f64> {
-        let (NetworkSpec::Mlp { depth, .. } | NetworkSpec::Pairs { depth, .. }) = self.spec.network;
-        self.perceptron("velocity", depth, time, y)
+        self.vector("velocity", time, y)
     }
 
     pub(crate) fn log_density(&self, time: f64, y: &[f64]) -> f64 {

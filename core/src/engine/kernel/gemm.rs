@@ -141,9 +141,7 @@ unsafe fn strip<T: Real, V: Vector<T>, const MR: usize, const NV: usize>(
 /// `c (m x n) (+)= a (m x k) * packed (k x n)` in panels of `NV` registers.
 #[inline(always)]
 unsafe fn matmul_body<T: Real, V: Vector<T>, const MR: usize, const NV: usize>(
-    m: usize,
-    k: usize,
-    n: usize,
+    (m, k, n): (usize, usize, usize),
     a: *const T,
     packed: *const T,
     c: *mut T,
@@ -175,9 +173,7 @@ unsafe fn matmul_body<T: Real, V: Vector<T>, const MR: usize, const NV: usize>(
 /// `c (ka x kb) += sum over rows r of a[r]^T b[r]`: panels of `NV` registers, then of one, then single columns.
 #[inline(always)]
 unsafe fn outer_body<T: Real, V: Vector<T>, const MR: usize, const NV: usize>(
-    rows: usize,
-    ka: usize,
-    kb: usize,
+    (rows, ka, kb): (usize, usize, usize),
     a: *const T,
     b: *const T,
     c: *mut T,
@@ -220,12 +216,10 @@ unsafe fn outer_body<T: Real, V: Vector<T>, const MR: usize, const NV: usize>(
 macro_rules! product {
     ($(#[$meta:meta])* $name:ident = $body:ident($($arg:ident: $ty:ty),*)) => {
         $(#[$meta])*
-        #[allow(clippy::too_many_arguments)]
-        pub(crate) unsafe fn $name<T: Real>(isa: Isa, $($arg: $ty),*) {
+                pub(crate) unsafe fn $name<T: Real>(isa: Isa, $($arg: $ty),*) {
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx2,fma")]
-            #[allow(clippy::too_many_arguments)]
-            unsafe fn avx2<T: Real>($($arg: $ty),*) {
+                        unsafe fn avx2<T: Real>($($arg: $ty),*) {
                 unsafe {
                     if T::Avx2::LANES == 8 {
                         $body::<T, T::Avx2, 6, 2>($($arg),*)
@@ -236,8 +230,7 @@ macro_rules! product {
             }
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
-            #[allow(clippy::too_many_arguments)]
-            unsafe fn avx512<T: Real>($($arg: $ty),*) {
+                        unsafe fn avx512<T: Real>($($arg: $ty),*) {
                 unsafe {
                     if T::Avx512::LANES == 16 {
                         $body::<T, T::Avx512, 12, 2>($($arg),*)
@@ -261,12 +254,12 @@ macro_rules! product {
 }
 
 product! {
-    /// `c (m x n) (+)= a (m x k) * packed (k x n)`.
-    matmul = matmul_body(m: usize, k: usize, n: usize, a: *const T, packed: *const T, c: *mut T, accumulate: bool)
+    /// `c (m x n) (+)= a (m x k) * packed (k x n)`, for the shape `(m, k, n)`.
+    matmul = matmul_body(shape: (usize, usize, usize), a: *const T, packed: *const T, c: *mut T, accumulate: bool)
 }
 product! {
-    /// `c (ka x kb) += sum over rows r of a[r]^T b[r]`.
-    outer = outer_body(rows: usize, ka: usize, kb: usize, a: *const T, b: *const T, c: *mut T)
+    /// `c (ka x kb) += sum over rows r of a[r]^T b[r]`, for the shape `(rows, ka, kb)`.
+    outer = outer_body(shape: (usize, usize, usize), a: *const T, b: *const T, c: *mut T)
 }
 
 /// `c (m x m) += a b^T` for two `m x k` matrices: a Gram matrix, summed over tiles. `packed` is room for the packed `b`.
@@ -288,9 +281,7 @@ pub(crate) fn add_gram(
     unsafe {
         matmul(
             isa,
-            m,
-            k,
-            m,
+            (m, k, m),
             a.as_ptr(),
             packed.as_ptr(),
             c.as_mut_ptr(),
@@ -316,9 +307,7 @@ pub fn sgemm_peak(pool: &crate::engine::Pool, isa: Isa, seconds: f64) -> f64 {
                 unsafe {
                     matmul(
                         isa,
-                        SIZE,
-                        SIZE,
-                        SIZE,
+                        (SIZE, SIZE, SIZE),
                         a.as_ptr(),
                         packed.as_ptr(),
                         c.as_mut_ptr(),
@@ -366,9 +355,7 @@ mod tests {
                         unsafe {
                             matmul(
                                 isa,
-                                m,
-                                k,
-                                n,
+                                (m, k, n),
                                 a.as_ptr(),
                                 packed.as_ptr(),
                                 c.as_mut_ptr(),
@@ -404,7 +391,7 @@ mod tests {
                 let (a, b, c0) = (numbers(m * k, 4), numbers(m * n, 5), numbers(k * n, 6));
                 let mut c = c0.clone();
                 // SAFETY: as above.
-                unsafe { outer(isa, m, k, n, a.as_ptr(), b.as_ptr(), c.as_mut_ptr()) };
+                unsafe { outer(isa, (m, k, n), a.as_ptr(), b.as_ptr(), c.as_mut_ptr()) };
                 for i in 0..k {
                     for j in 0..n {
                         let exact = c0[i * n + j]

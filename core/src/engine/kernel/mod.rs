@@ -98,19 +98,15 @@ impl fmt::Display for Isa {
 macro_rules! kernels {
     ($( $(#[$meta:meta])* fn $name:ident<$t:ident>($($arg:ident: $ty:ty),* $(,)?) $body:block )*) => { $(
         $(#[$meta])*
-        #[allow(clippy::too_many_arguments)]
-        pub(crate) unsafe fn $name<$t: $crate::engine::kernel::Real>(isa: $crate::engine::kernel::Isa, $($arg: $ty),*) {
+                pub(crate) unsafe fn $name<$t: $crate::engine::kernel::Real>(isa: $crate::engine::kernel::Isa, $($arg: $ty),*) {
             #[inline(always)]
-            #[allow(clippy::too_many_arguments)]
-            unsafe fn body<$t: $crate::engine::kernel::Real, const FMA: bool>($($arg: $ty),*) { unsafe { $body } }
+                        unsafe fn body<$t: $crate::engine::kernel::Real, const FMA: bool>($($arg: $ty),*) { unsafe { $body } }
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx2,fma")]
-            #[allow(clippy::too_many_arguments)]
-            unsafe fn avx2<$t: $crate::engine::kernel::Real>($($arg: $ty),*) { unsafe { body::<$t, true>($($arg),*) } }
+                        unsafe fn avx2<$t: $crate::engine::kernel::Real>($($arg: $ty),*) { unsafe { body::<$t, true>($($arg),*) } }
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
-            #[allow(clippy::too_many_arguments)]
-            unsafe fn avx512<$t: $crate::engine::kernel::Real>($($arg: $ty),*) { unsafe { body::<$t, true>($($arg),*) } }
+                        unsafe fn avx512<$t: $crate::engine::kernel::Real>($($arg: $ty),*) { unsafe { body::<$t, true>($($arg),*) } }
             // SAFETY: an Isa other than Portable exists only where `Isa::available` found its features; the pointers
             // are the caller's promise.
             unsafe {

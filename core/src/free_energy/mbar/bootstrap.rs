@@ -1,7 +1,7 @@
 //! Bootstrap of MBAR: the equations solved again for samples drawn with replacement, state by state, in blocks.
 
 use super::Mbar;
-use crate::free_energy::bootstrap::resample;
+use crate::free_energy::bootstrap::{Blocks, resample};
 use crate::metric::Estimate;
 use crate::rng::{Purpose, Stream};
 use crate::{Error, Result};
@@ -12,6 +12,8 @@ pub struct Bootstrapped {
     states: usize,
     /// log(Z_k / Z_0), replica after replica.
     log_z: Vec<f64>,
+    /// The largest widening of the states' blocks.
+    widening: f64,
 }
 
 impl Bootstrapped {
@@ -30,18 +32,18 @@ impl Bootstrapped {
         let mean = Estimate::of(&values);
         Estimate {
             mean: mean.mean,
-            error: mean.error * (values.len() as f64).sqrt(),
+            error: mean.error * (values.len() as f64).sqrt() * self.widening,
         }
     }
 }
 
 impl Mbar<'_> {
-    /// Solves again for `replicas` resampled data sets; `block[k]` consecutive samples of state k are drawn together
-    /// (1 for independent samples, the statistical inefficiency rounded up for a time series).
+    /// Solves again for `replicas` resampled data sets; samples of state k are drawn together in `blocks[k]`
+    /// ([`Blocks::SINGLE`] for independent samples, [`Blocks::of`] the statistical inefficiency for a time series).
     ///
     /// # Errors
     /// As [`Mbar::solve`]; [`Error::Value`] for fewer than two replicas or a block of no samples.
-    pub fn bootstrap(&self, replicas: usize, block: &[usize], seed: u64) -> Result<Bootstrapped> {
+    pub fn bootstrap(&self, replicas: usize, blocks: &[Blocks], seed: u64) -> Result<Bootstrapped> {
         if replicas < 2 {
             return Err(Error::Value {
                 name: "bootstrap replicas",
@@ -49,10 +51,10 @@ impl Mbar<'_> {
                 expected: "at least 2".into(),
             });
         }
-        if block.len() != self.states() {
+        if blocks.len() != self.states() {
             return Err(Error::Value {
                 name: "block lengths",
-                found: format!("{} numbers", block.len()),
+                found: format!("{} of them", blocks.len()),
                 expected: format!("one for each of the {} states", self.states()),
             });
         }
@@ -62,12 +64,12 @@ impl Mbar<'_> {
         for replica in 0..replicas {
             weights.fill(0.0);
             let mut rest = &mut weights[..];
-            for (state, (&count, &block)) in self.counts.iter().zip(block).enumerate() {
+            for (state, (&count, blocks)) in self.counts.iter().zip(blocks).enumerate() {
                 let (own, tail) = rest.split_at_mut(count);
                 rest = tail;
                 let mut stream =
                     Stream::new(seed, Purpose::Bootstrap, replica as u64, state as u64);
-                resample(&mut stream, block, own)?;
+                resample(&mut stream, blocks.length, own)?;
             }
             let f = self.resolve(&weights, &counts)?;
             log_z.extend(f.iter().map(|f| -f));
@@ -75,6 +77,7 @@ impl Mbar<'_> {
         Ok(Bootstrapped {
             states: self.states(),
             log_z,
+            widening: blocks.iter().map(|b| b.widening).fold(1.0, f64::max),
         })
     }
 }

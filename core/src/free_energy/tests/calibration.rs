@@ -69,7 +69,7 @@ fn error_bars_of_mbar_hold_over_replicates() {
         bins.push((surface.probability[0], 0.5));
         if seed < 20 {
             bootstrap_errors += mbar
-                .bootstrap(100, &[1; 5], seed)
+                .bootstrap(100, &[Blocks::SINGLE; 5], seed)
                 .unwrap()
                 .difference(0, 4)
                 .error;

@@ -102,7 +102,10 @@ fn counts_and_settings_must_fit() {
         mbar.surface(Target::State(0), &[0.0; 4], &[1.0, 2.0])
             .is_err()
     );
-    assert!(mbar.bootstrap(1, &[1; 3], 0).is_err() && mbar.bootstrap(5, &[1; 2], 0).is_err());
+    assert!(
+        mbar.bootstrap(1, &[Blocks::SINGLE; 3], 0).is_err()
+            && mbar.bootstrap(5, &[Blocks::SINGLE; 2], 0).is_err()
+    );
 }
 
 /// Newton steps that may not happen are reported with the state that still moves.

@@ -79,7 +79,7 @@ impl Calibration {
         let noised = Noised::new(subject.rows, subject.process, seed);
 
         let (mut losses, mut entropies) = (Vec::with_capacity(count), Vec::with_capacity(count));
-        let mut own = Vec::with_capacity(count);
+        let (mut own, mut rows) = (Vec::with_capacity(count), Vec::with_capacity(count));
         let mut shares = vec![0.0; count * bands];
         let mut points = vec![0.0; BLOCK * dim];
         let mut grid = vec![0.0; BLOCK * levels];
@@ -90,9 +90,9 @@ impl Calibration {
             let grid = &mut grid[..block * levels];
             for (i, point) in points.chunks_exact_mut(dim).enumerate() {
                 let number = (first + i) as u64;
-                let mut stream = Stream::new(seed, Purpose::Diagnose, u64::MAX, number);
+                let mut stream = Stream::new(seed, Purpose::Calibrate, 0, number);
                 drawn[i] = stream.below(levels as u64) as usize;
-                noised.point(times[drawn[i]], number, point);
+                rows.push(noised.point(times[drawn[i]], number, point));
             }
             subject.energy.log_density_grid(times, points, grid);
             for (i, row) in grid.chunks_exact_mut(levels).enumerate() {
@@ -132,7 +132,22 @@ impl Calibration {
             })
             .collect();
         let chance = Estimate::of(&by_chance);
-        let deviation = chance.error * (REPLICAS as f64).sqrt();
+        // Replicas are independent; rows may not be, and make chance larger.
+        let misses: Vec<f64> = guesses
+            .iter()
+            .map(|(c, right)| f64::from(u8::from(*right)) - c)
+            .collect();
+        let (alone, together) = (
+            Estimate::of(&misses).error,
+            noised.estimate(&misses, &rows).error,
+        );
+        let wider = if alone > 0.0 {
+            (together / alone).max(1.0)
+        } else {
+            1.0
+        };
+        let chance_mean = wider * chance.mean;
+        let deviation = wider * chance.error * (REPLICAS as f64).sqrt();
 
         let mut overlap = vec![0.0; bands * bands];
         let mut counts = vec![0.0; bands];
@@ -157,17 +172,17 @@ impl Calibration {
                 Band {
                     times: ends,
                     observed: counts[band] / count as f64,
-                    excess: Estimate::of(&excess),
+                    excess: noised.estimate(&excess, &rows),
                 }
             })
             .collect();
         Ok(Self {
             levels,
-            loss: Estimate::of(&losses),
-            entropy: Estimate::of(&entropies),
-            overconfidence: Estimate::of(&differences),
+            loss: noised.estimate(&losses, &rows),
+            entropy: noised.estimate(&entropies, &rows),
+            overconfidence: noised.estimate(&differences, &rows),
             error: calibration_error(&bins),
-            error_by_chance: [chance.mean, deviation],
+            error_by_chance: [chance_mean, deviation],
             bins,
             bands,
             overlap,
@@ -181,13 +196,17 @@ impl Calibration {
         (excess.max(0.0), excess > SIGNIFICANT * deviation)
     }
 
-    /// The band whose prediction is furthest from what occurs, in standard errors.
-    fn worst_band(&self) -> Option<&Band> {
-        let sigmas = |band: &&Band| (band.excess.mean / band.excess.error).abs();
+    /// Of the bands whose prediction is off by more than chance and by a tenth of what occurs, the one that is off most.
+    fn skewed_band(&self) -> Option<&Band> {
+        let size = |band: &&Band| band.excess.mean.abs();
+        let off = |band: &&Band| {
+            size(band) > SIGNIFICANT * band.excess.error && size(band) > 0.1 * band.observed
+        };
+        let share = |band: &&Band| size(band) / band.observed.max(f64::MIN_POSITIVE);
         self.bands
             .iter()
-            .filter(|band| band.excess.error > 0.0)
-            .max_by(|a, b| sigmas(a).total_cmp(&sigmas(b)))
+            .filter(|band| band.excess.error > 0.0 && off(band))
+            .max_by(|a, b| share(a).total_cmp(&share(b)))
     }
 
     /// The verdict.
@@ -195,10 +214,7 @@ impl Calibration {
         let (excess, significant) = self.excess_error();
         let over = self.overconfidence;
         let certain = over.mean.abs() > SIGNIFICANT * over.error;
-        let skewed = self.worst_band().filter(|band| {
-            band.excess.mean.abs() > SIGNIFICANT * band.excess.error
-                && band.excess.mean.abs() > 0.1 * band.observed
-        });
+        let skewed = self.skewed_band();
         let fail = (certain && over.mean.abs() > 0.3) || (significant && excess > 0.1);
         let warn = (certain && over.mean.abs() > 0.03)
             || (significant && excess > 0.03)

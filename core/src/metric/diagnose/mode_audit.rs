@@ -52,9 +52,19 @@ impl ModeAudit {
     pub fn of(subject: &Subject<'_>, count: usize, seed: u64) -> Result<Self> {
         let (dim, time) = (subject.energy.dim(), subject.grid.t_min());
         let count = count.min(subject.rows.len());
-        let points = Noised::new(subject.rows, subject.process, seed).points(time, count);
+        let noised = Noised::new(subject.rows, subject.process, seed);
+        let (points, rows) = noised.points_and_rows(time, count);
         let basins = Basins::of(&points, dim);
-        let data = shares(basins.labels(), basins.count());
+        let mut data = shares(basins.labels(), basins.count());
+        // Rows that hang together stay in a basin together.
+        for (basin, share) in data.iter_mut().enumerate() {
+            let inside = basins
+                .labels()
+                .iter()
+                .map(|label| f64::from(u8::from(*label == basin)));
+            let together = noised.estimate(&inside.collect::<Vec<_>>(), &rows).error;
+            share.error = share.error.max(together);
+        }
         let least = subject.process.noise(time).powi(2);
         let draws = count.max(1000);
         let (drawn, log_proposal) = Proposal::of(&basins, dim, least)?.draw(draws, seed);

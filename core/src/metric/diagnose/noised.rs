@@ -1,8 +1,11 @@
 //! Noised data: points of the true marginals p_t, the one thing that can be had of them without knowing their density.
 
+use crate::free_energy::{Influence, Sources, statistical_inefficiency};
+use crate::metric::Estimate;
 use crate::process::Process;
 use crate::rng::{Permutation, Purpose, Stream};
 use crate::{Error, Result};
+use std::sync::Arc;
 
 /// Rows of the data in the model's coordinates.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +27,32 @@ impl Data<'_> {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.start.is_empty()
+    }
+
+    /// Statistical inefficiency of the rows in their order: the largest over the coordinates (64 of them at most) and the squared distance from
+    /// the mean, of either endpoint. n rows are worth n/g independent ones.
+    pub fn inefficiency(&self) -> f64 {
+        let of = |rows: &[f64]| {
+            let n = rows.len() / self.dim;
+            let mut radius = vec![0.0; n];
+            let mut worst = 1.0_f64;
+            for i in 0..self.dim {
+                let column: Vec<f64> = rows.iter().skip(i).step_by(self.dim).copied().collect();
+                let mean = column.iter().sum::<f64>() / n as f64;
+                for (r, x) in radius.iter_mut().zip(&column) {
+                    *r += (x - mean).powi(2);
+                }
+                // A coordinate that never changes says nothing.
+                if i < 64 && column.iter().any(|x| *x != column[0]) {
+                    worst = worst.max(statistical_inefficiency(&column));
+                }
+            }
+            if radius.iter().any(|r| *r != radius[0]) {
+                worst = worst.max(statistical_inefficiency(&radius));
+            }
+            worst
+        };
+        of(self.start).max(self.end.map_or(1.0, of))
     }
 
     pub(super) fn validate(&self, dim: usize, process: &Process) -> Result<()> {
@@ -70,31 +99,46 @@ pub struct Noised<'a> {
     process: &'a Process,
     order: Permutation,
     seed: u64,
+    set: u32,
 }
 
 impl<'a> Noised<'a> {
     /// Draws with a seed. Rows are taken in a shuffled order, each once before any comes again.
     pub fn new(data: Data<'a>, process: &'a Process, seed: u64) -> Self {
+        Self::of_set(0, data, process, seed)
+    }
+
+    /// As [`Noised::new`], with draws that are not those of other sets of rows; those judged by are set 0.
+    pub fn of_set(set: u32, data: Data<'a>, process: &'a Process, seed: u64) -> Self {
+        let purpose = Purpose::DiagnoseOrder(set);
         Self {
-            order: Permutation::new(seed, u64::MAX - 1, data.len() as u64),
+            order: Permutation::new(seed, purpose, 0, data.len() as u64),
+            set,
             data,
             process,
             seed,
         }
     }
 
-    /// Point number `number` at `time`; its noise belongs to (seed, time, number).
-    pub fn point(&self, time: f64, number: u64, out: &mut [f64]) {
+    /// Point number `number` at `time`; its noise belongs to (seed, time, number). Returns the rows it is made of, of both endpoints.
+    pub fn point(&self, time: f64, number: u64, out: &mut [f64]) -> [u32; 2] {
         let dim = self.data.dim;
         let rows = self.data.len() as u64;
         let row = self.order.at(number % rows) as usize;
-        let mut stream = Stream::new(self.seed, Purpose::Diagnose, time.to_bits(), number);
+        let mut stream = Stream::new(
+            self.seed,
+            Purpose::Diagnose(self.set),
+            time.to_bits(),
+            number,
+        );
         let (alpha, gamma) = (self.process.x0_scale(time), self.process.noise(time));
         for (y, x) in out.iter_mut().zip(&self.data.start[row * dim..]) {
             *y = alpha * x;
         }
+        let mut rows = [row as u32, 0];
         if let Some(end) = self.data.end {
             let row = stream.below((end.len() / dim) as u64) as usize;
+            rows[1] = row as u32;
             let beta = self.process.x1_scale(time);
             for (y, x) in out.iter_mut().zip(&end[row * dim..]) {
                 *y += beta * x;
@@ -103,14 +147,40 @@ impl<'a> Noised<'a> {
         for y in out {
             *y += gamma * stream.normal();
         }
+        rows
     }
 
     /// Points `0..count` at one time.
     pub fn points(&self, time: f64, count: usize) -> Vec<f64> {
+        self.points_and_rows(time, count).0
+    }
+
+    /// Points `0..count` at one time, and the rows they are made of.
+    pub fn points_and_rows(&self, time: f64, count: usize) -> (Vec<f64>, Vec<[u32; 2]>) {
         let mut out = vec![0.0; count * self.data.dim];
-        for (number, point) in out.chunks_exact_mut(self.data.dim).enumerate() {
-            self.point(time, number as u64, point);
+        let points = out.chunks_exact_mut(self.data.dim).enumerate();
+        let rows = points.map(|(number, point)| self.point(time, number as u64, point));
+        let rows = rows.collect();
+        (out, rows)
+    }
+
+    /// The mean of values that belong to points made of these rows. The error counts that points share rows, and that rows which are
+    /// neighbours in the data may be correlated.
+    pub fn estimate(&self, values: &[f64], rows: &[[u32; 2]]) -> Estimate {
+        let n = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / n;
+        let dim = self.data.dim;
+        let sources = Arc::new(Sources {
+            rows: [
+                self.data.len(),
+                self.data.end.map_or(0, |end| end.len() / dim),
+            ],
+            of: rows.to_vec(),
+        });
+        let parts = values.iter().map(|v| (v - mean) / n).collect();
+        Estimate {
+            mean,
+            error: Influence::of_samples(&sources, parts).error().0,
         }
-        out
     }
 }

@@ -78,15 +78,16 @@ impl Normaliser {
         }
     }
 
-    /// The level that is furthest off, beyond what its error explains.
+    /// The level that weighs most: the one furthest off of those that are off by more than chance, or else of all.
     pub fn worst(&self) -> Option<&NormaliserLevel> {
-        let beyond = |level: &&NormaliserLevel| {
-            (level.gap.mean.abs() - SIGNIFICANT * level.gap.error).max(0.0)
+        let weight = |level: &NormaliserLevel| {
+            let size = level.gap.mean.abs();
+            (size > SIGNIFICANT * level.gap.error, size)
         };
-        self.levels
-            .iter()
-            .skip(1)
-            .max_by(|a, b| beyond(a).total_cmp(&beyond(b)))
+        self.levels.iter().skip(1).max_by(|a, b| {
+            let (a, b) = (weight(a), weight(b));
+            a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
+        })
     }
 
     /// The verdict.

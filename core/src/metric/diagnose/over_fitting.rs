@@ -25,6 +25,33 @@ pub struct History {
     pub last: f64,
     /// Spread of the held-out loss in the course of the stage: largest minus smallest.
     pub range: f64,
+    /// Standard deviation of one held-out loss around its course; `None` if there are too few to tell, and then no rise is judged.
+    #[serde(default)]
+    pub noise: Option<f64>,
+}
+
+impl History {
+    /// From steps and held-out losses in their order; `None` without any.
+    ///
+    /// The noise is that of `x_k - (x_(k-1) + x_(k+1)) / 2`, whose variance is 3/2 of a loss's own where the course is straight, by its median.
+    pub fn of(losses: &[(u64, f64)]) -> Option<History> {
+        let (_, last) = *losses.last()?;
+        let (best_step, best) = *losses.iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
+        let largest = losses.iter().map(|loss| loss.1).fold(best, f64::max);
+        let bend = |w: &[(u64, f64)]| (w[1].1 - 0.5 * (w[0].1 + w[2].1)).abs();
+        let mut bends: Vec<f64> = losses.windows(3).map(bend).collect();
+        bends.sort_by(f64::total_cmp);
+        let noise = bends
+            .get(bends.len() / 2)
+            .map(|median| 1.4826 * median / 1.5_f64.sqrt());
+        Some(History {
+            best_step,
+            best,
+            last,
+            range: largest - best,
+            noise: noise.filter(|_| bends.len() >= 5),
+        })
+    }
 }
 
 /// Trained rows against others at one level.
@@ -56,13 +83,14 @@ impl OverFitting {
             });
         };
         let times = subject.grid.times();
-        let log_densities = |data: Data<'_>, time: f64, seed: u64| -> Result<Estimate> {
+        let log_densities = |set: u32, data: Data<'_>, time: f64| -> Result<Estimate> {
             let count = count.min(data.len());
-            let points = Noised::new(data, subject.process, seed).points(time, count);
+            let noised = Noised::of_set(set, data, subject.process, seed);
+            let (points, rows) = noised.points_and_rows(time, count);
             let mut out = vec![0.0; count];
             subject.energy.log_density(&[time], &points, &mut out);
             check_finite("log-density", time, &out)?;
-            Ok(Estimate::of(&out))
+            Ok(noised.estimate(&out, &rows))
         };
         // Levels 0, 1, 2, 4, 8, ...: memory sits at small times.
         let levels = std::iter::once(0).chain((0..).map(|k| 1 << k));
@@ -71,8 +99,8 @@ impl OverFitting {
             .filter(|level| *level < times.len())
             .map(|level| {
                 let time = times[level];
-                let inside = log_densities(trained, time, seed ^ 1)?;
-                let outside = log_densities(subject.rows, time, seed)?;
+                let inside = log_densities(1, trained, time)?;
+                let outside = log_densities(0, subject.rows, time)?;
                 Ok(Gap {
                     time,
                     gap: Estimate {
@@ -85,33 +113,38 @@ impl OverFitting {
         Ok(Self { gaps, history })
     }
 
-    /// The largest gap, in standard errors.
+    /// The gap that weighs most: the largest of those that are more than chance, or else the largest.
     pub fn worst(&self) -> Option<&Gap> {
-        let sigmas = |gap: &&Gap| gap.gap.mean / gap.gap.error;
-        self.gaps
-            .iter()
-            .max_by(|a, b| sigmas(a).total_cmp(&sigmas(b)))
+        let weight = |gap: &&Gap| (certain(&gap.gap), gap.gap.mean);
+        let order = |a: &&Gap, b: &&Gap| {
+            let (a, b) = (weight(a), weight(b));
+            a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
+        };
+        self.gaps.iter().max_by(order)
     }
 
-    /// How much the held-out loss rose after its best, as a share of its whole fall.
+    /// How much the held-out loss rose after its best, as a share of its whole fall; `None` if that is within four standard errors of the
+    /// difference of two losses (the best of many is the lowest by chance as well), or if the noise is not known.
     fn rise(&self) -> Option<f64> {
         let history = self.history?;
-        (history.range > 0.0).then(|| (history.last - history.best) / history.range)
+        let rise = history.last - history.best;
+        let chance = SIGNIFICANT * std::f64::consts::SQRT_2 * history.noise?;
+        (history.range > 0.0 && rise > chance).then(|| rise / history.range)
     }
 
     /// The verdict.
     pub fn check(&self) -> Check {
         let name = "over-fitting".to_string();
-        let limits = "warn beyond 0.1 nats if more than four standard errors, or if the held-out loss rose again by a quarter of \
-                      its fall; fail beyond 1 nat"
+        let limits = "warn beyond 0.1 nats at any level if more than four standard errors, or if the held-out loss rose again by a quarter of \
+                      its fall and four standard errors; fail beyond 1 nat"
             .into();
         let worst = self.worst();
         let rise = self.rise();
         let verdict = match worst.map(|gap| gap.gap) {
-            Some(gap) if gap.mean > SIGNIFICANT * gap.error && gap.mean > 1.0 => Verdict::Fail,
-            Some(gap) if gap.mean > SIGNIFICANT * gap.error && gap.mean > 0.1 => Verdict::Warn,
+            Some(gap) if certain(&gap) && gap.mean > 1.0 => Verdict::Fail,
+            Some(gap) if certain(&gap) && gap.mean > 0.1 => Verdict::Warn,
             _ if rise.is_some_and(|rise| rise > 0.25) => Verdict::Warn,
-            None if rise.is_none() => Verdict::Skipped,
+            None if self.history.is_none() => Verdict::Skipped,
             _ => Verdict::Pass,
         };
         let mut found = Vec::new();
@@ -120,7 +153,7 @@ impl OverFitting {
                 "trained rows are more likely than others by {gap:.3} nats at time {time:.1e}"
             ));
         }
-        if let (Some(history), Some(_)) = (self.history, rise) {
+        if let Some(history) = self.history {
             found.push(format!(
                 "held-out loss {:.4} at the end, best {:.4} at step {}",
                 history.last, history.best, history.best_step
@@ -150,4 +183,9 @@ impl OverFitting {
             limits,
         }
     }
+}
+
+/// More than chance.
+fn certain(gap: &Estimate) -> bool {
+    gap.mean > SIGNIFICANT * gap.error
 }

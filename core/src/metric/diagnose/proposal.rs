@@ -86,7 +86,7 @@ impl Proposal {
         let dim = self.dim;
         let mut points = vec![0.0; count * dim];
         for (row, point) in points.chunks_exact_mut(dim).enumerate() {
-            let mut stream = Stream::new(seed, Purpose::Diagnose, u64::MAX - 2, row as u64);
+            let mut stream = Stream::new(seed, Purpose::Propose, 0, row as u64);
             // Half of the draws are shared evenly between the basins: a basin that the model makes too much of needs them.
             let part = if stream.uniform() < 0.5 {
                 stream.below(self.parts.len() as u64) as usize

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::energy::exact::ExactPath;
+use crate::metric::Estimate;
 use crate::process::{Linear, Spacing};
 use crate::system::{Covariance, GaussianMixture};
 
@@ -186,15 +187,123 @@ fn a_density_of_spikes_is_over_fitted() {
         best: 1.0,
         last: 1.1,
         range: 2.0,
+        noise: Some(0.05),
     };
     assert_eq!(check(Some(history)), Verdict::Pass);
+    let risen = History {
+        last: 1.9,
+        ..history
+    };
+    assert_eq!(check(Some(risen)), Verdict::Warn);
+    // The same rise in a course that jumps about by as much, or of which too little is known, is none.
+    for noise in [Some(0.4), None] {
+        assert_eq!(check(Some(History { noise, ..risen })), Verdict::Pass);
+    }
+    // A course that falls from 3 to 1 by steps of 0.1, with jumps of 0.06 up and down: bends of 0.12.
+    let course: Vec<(u64, f64)> = (0..20)
+        .map(|k| {
+            (
+                k,
+                3.0 - 0.1 * k as f64 + if k % 2 == 0 { 0.06 } else { -0.06 },
+            )
+        })
+        .collect();
+    let found = History::of(&course).unwrap();
+    assert_eq!((found.best_step, found.last), (19, found.best));
+    assert!((found.noise.unwrap() - 1.4826 * 0.12 / 1.5_f64.sqrt()).abs() < 1e-9);
+    assert!(History::of(&[]).is_none() && History::of(&course[..4]).unwrap().noise.is_none());
+}
+
+/// A gap of two nats is not hidden by a smaller one that is more certain, nor is a band of levels by another.
+#[test]
+fn every_gap_is_judged() {
+    let gap = |mean: f64, error: f64| Gap {
+        time: 0.1,
+        gap: Estimate { mean, error },
+    };
+    let check = |gaps: Vec<Gap>| {
+        let found = OverFitting {
+            gaps,
+            history: None,
+        };
+        found.check().verdict
+    };
+    assert_eq!(check(vec![gap(0.05, 0.001), gap(2.0, 0.1)]), Verdict::Fail);
     assert_eq!(
-        check(Some(History {
-            last: 1.9,
-            ..history
-        })),
+        check(vec![gap(0.05, 0.001), gap(0.5, 0.1), gap(3.0, 1.0)]),
         Verdict::Warn
     );
+    assert_eq!(check(vec![gap(0.05, 0.001), gap(2.0, 0.6)]), Verdict::Pass);
+    let truth = path(modes([0.7, 0.3]));
+    let mut found = diagnosis(&truth, &grid(48));
+    let mut band = |k: usize, observed: f64, mean: f64, error: f64| {
+        found.calibration.bands[k].observed = observed;
+        found.calibration.bands[k].excess = Estimate { mean, error };
+    };
+    band(3, 0.5, 0.02, 0.0001);
+    band(5, 0.02, 0.01, 0.001);
+    assert_eq!(found.calibration.check().verdict, Verdict::Warn);
+    found.normaliser.levels[2].gap = Estimate {
+        mean: 0.3,
+        error: 0.001,
+    };
+    found.normaliser.levels[4].gap = Estimate {
+        mean: -2.0,
+        error: 0.45,
+    };
+    assert_eq!(found.normaliser.check().verdict, Verdict::Fail);
+}
+
+/// Exact models, 100 with independent rows and 100 with rows of which each comes five times in a row. Expected are 1 % of alarms by the two-sample test and
+/// next to none by limits of four standard errors, 2 of 200; four deviations more are 8.
+#[test]
+fn exact_models_raise_few_alarms() {
+    let truth = path(modes([0.7, 0.3]));
+    let grid = grid(24);
+    let mut alarms = Vec::new();
+    for model in 0..200 {
+        let copies = if model % 2 == 0 { 1 } else { 5 };
+        let draw = |rows: usize, seed: u64| -> Vec<f64> {
+            let distinct = modes([0.7, 0.3]).sample(rows / copies, seed).0;
+            (0..rows)
+                .flat_map(|i| distinct[i / copies * 2..][..2].to_vec())
+                .collect()
+        };
+        let (rows, trained) = (draw(600, 3 * model), draw(600, 3 * model + 1));
+        let generated = truth.sample(grid.t_min(), 300, 7000 + model);
+        let subject = Subject {
+            energy: &truth,
+            process: truth.process(),
+            grid: &grid,
+            rows: data(&rows),
+            trained: Some(data(&trained)),
+            generated: Some(&generated),
+            history: None,
+        };
+        let settings = DiagnosisSettings {
+            classified: 400,
+            path_points: 60,
+            basin_points: 300,
+            compared: 60,
+            seed: model,
+        };
+        let found = Diagnosis::run(&subject, settings, &mut |_| ()).unwrap();
+        let worth = found.effective_rows;
+        assert!(
+            if copies == 1 {
+                worth > 300.0
+            } else {
+                worth < 240.0
+            },
+            "{worth}"
+        );
+        let bad = found
+            .checks
+            .iter()
+            .filter(|check| check.verdict > Verdict::Pass);
+        alarms.extend(bad.map(|check| format!("{model} {}: {}", check.name, check.finding)));
+    }
+    assert!(alarms.len() <= 8, "{alarms:#?}");
 }
 
 #[test]

@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::noised::Noised;
+use super::noised::{Data, Noised};
 use super::{Check, Subject, Verdict};
 use crate::rng::{Purpose, Stream};
 use crate::{Error, Result};
@@ -31,11 +31,27 @@ pub struct TwoSample {
 }
 
 impl TwoSample {
-    /// Compares up to `count` noised rows with as many generated points, both at the smallest time.
+    /// Compares up to `count` noised rows with as many generated points, both at the smallest time. Of correlated rows only as many are
+    /// taken as they are worth, evenly spread over their order: dealings are alike for independent points alone.
     pub fn of(subject: &Subject<'_>, generated: &[f64], count: usize, seed: u64) -> Result<Self> {
         let dim = subject.energy.dim();
-        let count = count.min(subject.rows.len()).min(generated.len() / dim);
-        let noised = Noised::new(subject.rows, subject.process, seed);
+        let rows = subject.rows;
+        let worth = (rows.len() as f64 / rows.inefficiency()) as usize;
+        let count = count.min(worth.max(2)).min(generated.len() / dim);
+        let spread = |table: &[f64]| -> Vec<f64> {
+            let n = table.len() / dim;
+            let picked = (0..count).map(|k| k * n / count);
+            picked
+                .flat_map(|row| table[row * dim..][..dim].to_vec())
+                .collect()
+        };
+        let (start, end) = (spread(rows.start), rows.end.map(spread));
+        let thin = Data {
+            start: &start,
+            end: end.as_deref(),
+            dim,
+        };
+        let noised = Noised::new(thin, subject.process, seed);
         let data = noised.points(subject.grid.t_min(), count);
         Self::between(&data, &generated[..count * dim], dim, seed)
     }
@@ -95,7 +111,7 @@ impl TwoSample {
         let found = coefficient(&signs);
         let (mut further, mut sum) = (0.0, 0.0);
         for dealing in 0..DEALINGS {
-            let mut stream = Stream::new(seed, Purpose::Bootstrap, u64::MAX, dealing);
+            let mut stream = Stream::new(seed, Purpose::Deal, 0, dealing);
             for i in (1..size).rev() {
                 signs.swap(i, stream.below(i as u64 + 1) as usize);
             }

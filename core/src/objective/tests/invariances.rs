@@ -2,8 +2,9 @@
 //! are written.
 
 use super::*;
+use crate::energy::Form;
 use crate::energy::tests::{diffusions, interpolants, name, params, sheet, spec};
-use crate::energy::{Form, NetworkSpec};
+use crate::network::NetworkSpec;
 use crate::process::sampler::{Grid, Uniform};
 
 #[test]

@@ -16,7 +16,7 @@ fn times_are_distinct_and_in_range() {
                     &process,
                     &grid,
                     8,
-                    &mut Stream::new(1, Purpose::Time, 0, row),
+                    &mut Stream::new(1, Purpose::Test, 0, row),
                     &mut times,
                 )
                 .unwrap();
@@ -32,7 +32,7 @@ fn times_are_distinct_and_in_range() {
                     .fill_levels(
                         &Process::default(),
                         &grid,
-                        &mut Stream::new(1, Purpose::Time, 0, row),
+                        &mut Stream::new(1, Purpose::Test, 0, row),
                         &mut levels,
                     )
                     .unwrap();
@@ -43,7 +43,7 @@ fn times_are_distinct_and_in_range() {
                         .fill_levels(
                             &Process::default(),
                             &grid,
-                            &mut Stream::new(1, Purpose::Time, 0, row),
+                            &mut Stream::new(1, Purpose::Test, 0, row),
                             &mut [0]
                         )
                         .is_err()
@@ -62,7 +62,7 @@ fn close_times_are_within_the_share_of_the_time_scale() {
         let (mut rows, mut below, mut near) = (0, 0, 0);
         for row in 0..2000 {
             let mut times = [0.0; 3];
-            let mut stream = Stream::new(4, Purpose::Time, 0, row);
+            let mut stream = Stream::new(4, Purpose::Test, 0, row);
             sampler
                 .fill_times(&process, &grid, 8, &mut stream, &mut times)
                 .unwrap();
@@ -106,7 +106,7 @@ fn grid_samplers_visit_levels_equally() {
                 .fill_levels(
                     &Process::default(),
                     &grid,
-                    &mut Stream::new(2, Purpose::Time, 0, row),
+                    &mut Stream::new(2, Purpose::Test, 0, row),
                     &mut levels,
                 )
                 .unwrap();
@@ -134,7 +134,7 @@ fn grid_samplers_visit_levels_equally() {
         .fill_levels(
             &Process::default(),
             &grid,
-            &mut Stream::new(3, Purpose::Time, 0, 0),
+            &mut Stream::new(3, Purpose::Test, 0, 0),
             &mut all,
         )
         .unwrap();
@@ -151,7 +151,7 @@ fn continuous_samplers_have_their_moments() {
         let mut logs = vec![0.0; rows];
         for (row, log) in logs.iter_mut().enumerate() {
             let mut time = [0.0];
-            let mut stream = Stream::new(5, Purpose::Time, 1, row as u64);
+            let mut stream = Stream::new(5, Purpose::Test, 1, row as u64);
             TimeSampler::LogSnrNormal(LogSnrNormal { mean, std })
                 .fill_times(&process, &grid, 8, &mut stream, &mut time)
                 .unwrap();
@@ -177,7 +177,7 @@ fn continuous_samplers_have_their_moments() {
             &process,
             &grid,
             8,
-            &mut Stream::new(6, Purpose::Time, 0, 0),
+            &mut Stream::new(6, Purpose::Test, 0, 0),
             &mut times,
         )
         .unwrap();

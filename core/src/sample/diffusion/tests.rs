@@ -6,8 +6,9 @@ use std::sync::Arc;
 use super::super::Integrator;
 use super::*;
 use crate::energy::exact::ExactPath;
-use crate::energy::{LearnedEnergy, NetworkSpec};
+use crate::energy::{LearnedEnergy, ModelSpec};
 use crate::engine::{Isa, Pool};
+use crate::network::NetworkSpec;
 use crate::process::{Spacing, VarianceExploding};
 use crate::system::two_modes;
 
@@ -250,7 +251,7 @@ fn run(
         times,
         start: &Prior {
             mean: vec![0.0; energy.dim()],
-            std: 1.0,
+            std: 1.0.into(),
         },
         particles,
         seed: 5,
@@ -370,7 +371,7 @@ fn bad_input_is_refused() {
             times,
             start: &Prior {
                 mean: vec![0.0; mean],
-                std,
+                std: std.into(),
             },
             particles: 0..3,
             seed: 0,

@@ -203,3 +203,34 @@ fn bad_input_is_refused() {
             .is_err()
     );
 }
+
+/// A particle at the centre of a Gaussian stands still, so that its place asks for no small steps; its log-density changes all the same, and its
+/// error must be within the tolerance of each of some hundred steps.
+#[test]
+fn chosen_steps_keep_the_tolerance_of_the_log_density() {
+    let start = gaussian([0.0, 0.0], [0.002, 0.01]);
+    let path = ExactPath::new(Process::default(), start, None).unwrap();
+    let tolerance = 1e-5;
+    let flow = flow(
+        &path,
+        Solver::Adaptive { tolerance },
+        Some(Divergence::Exact),
+    );
+    let mut points = [0.0; 2];
+    let growth = flow
+        .carry(&[0.9, 0.001], 0, &mut points, &mut |_| ())
+        .unwrap()
+        .unwrap();
+    let at = |time: f64| {
+        let mut out = [0.0];
+        path.log_density(&[time], &[0.0; 2], &mut out);
+        out[0]
+    };
+    let exact = at(0.001) - at(0.9);
+    assert_eq!(points, [0.0; 2]);
+    assert!(
+        (growth[0] - exact).abs() < 100.0 * tolerance,
+        "{} {exact}",
+        growth[0]
+    );
+}

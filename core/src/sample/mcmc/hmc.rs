@@ -60,7 +60,7 @@ pub(super) fn step(
     scratch.momentum.extend(momenta);
     scratch.points.copy_from_slice(&state.points);
     scratch.score.copy_from_slice(&state.score);
-    let mut length = Stream::new(draws.seed, Purpose::Move, draws.step, u64::MAX);
+    let mut length = Stream::new(draws.seed, Purpose::Length, draws.step, 0);
     let leapfrog = 1 + length.below(2 * kernel.leapfrog as u64 - 1);
     for k in 0..=leapfrog {
         // Half a kick at both ends, whole ones in between.

@@ -271,6 +271,12 @@ impl Kernel {
         }
     }
 
+    /// Whether a step leaves the target's density as it is, whatever the step size. Kernels without an acceptance test do so only as
+    /// their step goes to zero: chains and weights that use them are biased.
+    pub fn keeps_density(&self) -> bool {
+        self.target_acceptance().is_some()
+    }
+
     /// What a kernel needs before its first step: BAOAB draws momenta.
     pub fn prepare(&self, draws: Draws, state: &mut State) {
         if let Kernel::Baoab(kernel) = self {

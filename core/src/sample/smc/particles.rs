@@ -28,11 +28,39 @@ pub struct SmcLevel {
 /// An estimate of log Z and its standard error.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LogNormaliser {
-    /// `log Z` of `exp(-U + F)` at the last level, relative to the start's law (which is normalised if it is a mixture).
+    /// `log Z` of `exp(-U + F)` at the last level, relative to the start's law: see [`Particles::baseline`].
     pub value: f64,
-    /// Standard error from this one run: the families of the first particles tell how far the estimate would vary (Lee and
-    /// Whiteley 2018). Larger than 1 means: not to be trusted.
-    pub error: f64,
+    /// Standard error; `None` where it is not known.
+    ///
+    /// With [`Smc::runs`](super::Smc::runs) it comes from the spread of independent runs (1.96 of it cover 95 %), and is unknown if a
+    /// few of them hold most of the sum. From one run it comes from the families of the first particles (Lee and Whiteley 2018),
+    /// on the safe side for all but multinomial resampling, and is unknown if fewer than 20 families (without resampling:
+    /// effective particles) carry the weight. Neither sees a mode that no particle found.
+    pub error: Option<f64>,
+}
+
+impl std::fmt::Display for LogNormaliser {
+    /// `1.234 ± 0.005`, to the precision asked for, or `1.234, error unknown`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let precision = f.precision().unwrap_or(3);
+        match self.error {
+            Some(error) => write!(f, "{:.precision$} ± {error:.precision$}", self.value),
+            None => write!(f, "{:.precision$}, error unknown", self.value),
+        }
+    }
+}
+
+/// What weights and log Z of a run are relative to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Baseline {
+    /// The start's density is known and the first weight holds it: log Z is that of `exp(-U + F)` at the last level, and weighted
+    /// particles are draws of that level.
+    StartDensity,
+    /// The start was taken on trust as draws of the first level: log Z is `log(Z_last / Z_first)`, and both it and the shares of
+    /// modes that the moves do not connect are off by the ratio between the first level and the points' true law. What is within
+    /// one mode of the moves is right.
+    FirstLevel,
 }
 
 /// Who descends from whom.
@@ -69,7 +97,12 @@ pub struct Particles {
     pub weights: Vec<f64>,
     /// log Z.
     pub log_z: LogNormaliser,
-    /// Every level.
+    /// What weights and log Z are relative to.
+    pub baseline: Baseline,
+    /// The moves do not keep a level's density (no acceptance test): the weights carry the error of their step size, which no
+    /// number of particles removes.
+    pub biased_moves: bool,
+    /// Every level; of independent runs, those of the first.
     pub levels: Vec<SmcLevel>,
     /// First particles that still have descendants.
     pub families: usize,
@@ -99,7 +132,7 @@ impl Particles {
     pub fn equally_weighted(&self, n: usize, seed: u64) -> Vec<f64> {
         let dim = self.points.len() / self.weights.len();
         let mut ancestors = vec![0; n];
-        let mut stream = Stream::new(seed, Purpose::Resample, u64::MAX, 0);
+        let mut stream = Stream::new(seed, Purpose::Equalise, 0, 0);
         Resampling::Systematic.draw(&self.weights, &mut stream, &mut ancestors);
         ancestors
             .iter()

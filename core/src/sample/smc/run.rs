@@ -1,6 +1,6 @@
 //! A run: weigh, resample if need be, move, level by level.
 
-use super::{Genealogy, LogNormaliser, Particles, Path, Smc, SmcLevel, Start};
+use super::{Baseline, Genealogy, LogNormaliser, Particles, Path, Smc, SmcLevel, Start, error};
 use crate::metric::effective_sample_size;
 use crate::rng::{Purpose, Stream, fill_normal_rows};
 use crate::sample::mcmc::{Draws, Scratch, State, Target};
@@ -44,6 +44,14 @@ impl<'a> Run<'a> {
         let mut log_density = vec![0.0; particles];
         let points = match path.start {
             Start::Points(points) => points.to_vec(),
+            Start::Draws {
+                points,
+                density,
+                time,
+            } => {
+                density.log_density(&[time], points, &mut log_density);
+                points.to_vec()
+            }
             Start::Mixture(mixture) => {
                 let mut points = vec![0.0; particles * dim];
                 for (row, point) in points.chunks_exact_mut(dim).enumerate() {
@@ -316,26 +324,25 @@ impl<'a> Run<'a> {
     fn finish(self) -> Particles {
         let weights = normalised(&self.log_weights);
         let value = self.log_z + log_mean_exp(&self.log_weights);
-        let n = weights.len() as f64;
         let mut family = vec![0.0; weights.len()];
         for (eve, weight) in self.eve.iter().zip(&weights) {
             family[*eve as usize] += weight;
         }
-        // Lee and Whiteley 2018: relative variance of the estimate of Z. Their factor takes the scatter of multinomial numbers of
-        // descendants out again, once per resampling; the other schemes have (almost) none, and what they have stays in.
-        let squares: f64 = family.iter().map(|w| w * w).sum();
         let scatters = match self.smc.resampling {
             Resampling::Multinomial => self.resamplings,
             _ => 0,
         };
-        let growth = (n / (n - 1.0)).powf(scatters as f64 + 1.0);
-        let variance = 1.0 - growth * (1.0 - squares);
         Particles {
             points: self.state.points,
             log_z: LogNormaliser {
                 value,
-                error: variance.max(0.0).sqrt(),
+                error: error::of_families(&family, scatters),
             },
+            baseline: match self.path.start {
+                Start::Points(_) => Baseline::FirstLevel,
+                Start::Mixture(_) | Start::Draws { .. } => Baseline::StartDensity,
+            },
+            biased_moves: self.smc.moves > 0 && !self.smc.kernel.keeps_density(),
             levels: self.levels,
             families: family.iter().filter(|w| **w > 0.0).count(),
             genealogy: self.smc.genealogy.then_some(Genealogy {

@@ -1,9 +1,10 @@
 //! Sequential Monte Carlo where Z is known: unbiased over many runs with an honest error, with and without proposals, on fixed and
 //! on chosen levels; a path without overlap is refused.
 
-use super::super::{Annealed, DiffusionKernels, Diffusivity, InterpolantKernels, Prior};
+use super::super::{Annealed, DiffusionKernels, Diffusivity, InterpolantKernels};
 use super::*;
 use crate::energy::Closure;
+use crate::energy::Prior;
 use crate::energy::exact::ExactPath;
 use crate::process::{Process, TimeGrid};
 use crate::system::{Covariance, two_modes};
@@ -70,16 +71,16 @@ fn z_is_unbiased_and_its_error_honest() {
     }
     cases.push(("ais".into(), base.annealed_importance_sampling()));
     for (name, smc) in cases {
-        let (runs, mut ratios, mut variance, mut resampled) = (400, Vec::new(), 0.0, 0);
+        let (runs, mut ratios, mut variances, mut resampled) = (400, Vec::new(), Vec::new(), 0);
         for seed in 0..runs {
             let found = Smc {
                 seed,
                 ..smc.clone()
             }
-            .run(&path, 100, &mut |_| ())
+            .run(&path, 200, &mut |_| ())
             .unwrap();
             ratios.push(found.log_z.value.exp() / z);
-            variance += found.log_z.error.powi(2) / runs as f64;
+            variances.extend(found.log_z.error.map(|error| error.powi(2)));
             resampled += found.levels.iter().filter(|level| level.resampled).count();
         }
         let n = runs as f64;
@@ -89,16 +90,90 @@ fn z_is_unbiased_and_its_error_honest() {
             (mean - 1.0).abs() < 4.0 * (spread / n).sqrt(),
             "{name}: {mean} {spread}"
         );
-        // The estimated variance is exact for multinomial resampling and AIS as the particles grow (here 100, and the spread of 400
-        // runs has its own error of 7 % and more), and an upper bound for the less noisy schemes.
-        let ratio = variance / spread;
+        // The estimated variance is exact for multinomial resampling and AIS as the particles grow (here 200, whose scatter adds about a
+        // fifth, and the spread of 400 runs has its own error of 7 % and more), and an upper bound for the less noisy schemes.
+        let known = variances.len() as f64;
+        assert!(known > 0.9 * n, "{name}: {known}");
+        let ratio = variances.iter().sum::<f64>() / known / spread;
         let upper = if matches!(smc.resampling, Resampling::Multinomial) {
-            1.6
+            1.8
         } else {
             2.5
         };
         assert!((0.65..upper).contains(&ratio), "{name}: {ratio}");
         assert_eq!(name == "ais", resampled == 0, "{name}");
+    }
+}
+
+/// Coverage of 95 % intervals over 300 runs: by families with few and many resamplings, by independent runs, and by AIS. Below 95 % by no
+/// more than 4 sqrt(0.95 * 0.05 / runs); above, families may be on the safe side. Where few families are left, the error is unknown,
+/// and never 0.
+#[test]
+fn errors_of_log_z_cover() {
+    let (energy, start) = (ladder(), start());
+    let times: Vec<f64> = (0..=12).map(|k| 1.0 - f64::from(k) / 12.0).collect();
+    let path = Path {
+        energy: &energy,
+        times: &times,
+        start: Start::Mixture(&start),
+        transport: None,
+    };
+    let exact = (std::f64::consts::TAU / stiffness(0.0)).ln();
+    let base = Smc {
+        moves: 1,
+        frozen_steps: Some(times.iter().map(|t| 0.8 / stiffness(*t)).collect()),
+        ..Smc::default()
+    };
+    let always = Smc {
+        threshold: 1.0,
+        resampling: Resampling::Multinomial,
+        ..base.clone()
+    };
+    let cases = [
+        ("multinomial at every level", always.clone(), 400, 0.9),
+        ("few particles", always.clone(), 40, 0.0),
+        ("systematic at need", base.clone(), 200, 0.9),
+        (
+            "eight runs",
+            Smc {
+                runs: 8,
+                ..always.clone()
+            },
+            400,
+            0.9,
+        ),
+        (
+            "five runs, few particles",
+            Smc { runs: 5, ..always },
+            100,
+            0.8,
+        ),
+        ("ais", base.annealed_importance_sampling(), 400, 0.5),
+    ];
+    for (name, smc, particles, least_known) in cases {
+        let (runs, mut known, mut covered) = (300, 0.0, 0.0);
+        for seed in 0..runs {
+            let seed = 1000 + seed;
+            let found = Smc {
+                seed,
+                ..smc.clone()
+            }
+            .run(&path, particles, &mut |_| ());
+            let log_z = found.unwrap().log_z;
+            if let Some(error) = log_z.error {
+                assert!(error > 0.0, "{name}");
+                known += 1.0;
+                covered += f64::from(u8::from((log_z.value - exact).abs() < 1.96 * error));
+            }
+        }
+        assert!(
+            known >= least_known * f64::from(runs as u32),
+            "{name}: {known} known"
+        );
+        if known > 30.0 {
+            let least = 0.95 - 4.0 * (0.95_f64 * 0.05 / known).sqrt();
+            assert!(covered / known > least, "{name}: {covered} of {known}");
+        }
     }
 }
 
@@ -161,8 +236,11 @@ fn mode_weights_and_log_z_of_an_exact_path() {
             transport.is_some(),
             found.log_z
         );
-        assert!(found.log_z.value.abs() < 4.0 * found.log_z.error, "{what}");
-        assert!(found.log_z.error < 0.2, "{what}");
+        assert!(
+            found.log_z.value.abs() < 4.0 * found.log_z.error.unwrap(),
+            "{what}"
+        );
+        assert!(found.log_z.error.unwrap() < 0.2, "{what}");
         let (share, error) = first_mode(&found, energy.start());
         assert!(
             (share - 2.0 / 3.0).abs() < 4.0 * error,
@@ -213,12 +291,12 @@ fn interpolant_kernels_go_both_ways() {
         };
         let found = smc.run(&path, 2000, &mut |_| ()).unwrap();
         assert!(
-            found.log_z.value.abs() < 4.0 * found.log_z.error,
+            found.log_z.value.abs() < 4.0 * found.log_z.error.unwrap(),
             "{:?}",
             found.log_z
         );
         assert!(
-            found.log_z.error < 0.2 && found.ess() > 0.3,
+            found.log_z.error.unwrap() < 0.2 && found.ess() > 0.3,
             "{:?}",
             found.log_z
         );
@@ -250,7 +328,7 @@ fn chosen_levels_keep_their_overlap() {
         assert!((0.79..0.9).contains(&level.conditional_ess), "{level:?}");
     }
     assert!(
-        found.log_z.value.abs() < 4.0 * found.log_z.error,
+        found.log_z.value.abs() < 4.0 * found.log_z.error.unwrap(),
         "{:?}",
         found.log_z
     );

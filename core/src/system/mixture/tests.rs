@@ -152,18 +152,27 @@ fn samples_have_the_moments() {
 #[test]
 fn standardising_maps_density_and_moments() {
     for mixture in examples(3, 8) {
-        let (standard, affine) = mixture.standardised().unwrap();
+        let standard = mixture.standardised().unwrap();
         assert!(
             standard.mean().iter().all(|m| m.abs() < 1e-14)
                 && (standard.variance() - 1.0).abs() < 1e-13
         );
-        let point = [0.3, -0.7, 1.9];
-        let mut mapped = point;
-        affine.apply(&mut mapped);
-        let expected = mixture.log_density(&point) + 3.0 * affine.scale.ln();
-        assert!((standard.log_density(&mapped) - expected).abs() < 1e-11);
-        affine.invert(&mut mapped);
-        assert!(mapped.iter().zip(point).all(|(a, b)| (a - b).abs() < 1e-14));
+        let (point, shift) = ([0.3, -0.7, 1.9], mixture.mean());
+        let std = mixture.variance().sqrt();
+        for (law, scale) in [
+            (standard, vec![std]),
+            (
+                mixture.rescaled(&shift, &[0.4, 2.0, 1.3]).unwrap(),
+                vec![0.4, 2.0, 1.3],
+            ),
+        ] {
+            let at = |i: usize| scale[i % scale.len()];
+            let mapped: Vec<f64> = (0..3).map(|i| (point[i] - shift[i]) / at(i)).collect();
+            let volume: f64 = (0..3).map(|i| at(i).ln()).sum();
+            let expected = mixture.log_density(&point) + volume;
+            assert!((law.log_density(&mapped) - expected).abs() < 1e-11);
+        }
+        assert!(mixture.rescaled(&shift, &[1.0, 2.0]).is_err());
     }
 }
 

@@ -177,9 +177,9 @@ fn draws_belong_to_their_row() {
 fn held_out_draws_are_others() {
     let (spec, sum, _) = cases().swap_remove(2);
     let rows = clouds(&spec);
-    let draws = |purpose| {
+    let draws = |part| {
         let plan = StepPlan {
-            purpose,
+            part,
             ..step::<f32>(&spec, sum, 8, false, 1, Isa::detect())
                 .plan()
                 .clone()
@@ -188,8 +188,8 @@ fn held_out_draws_are_others() {
             Step::<f32>::new(&spec, plan, false, Arc::new(Pool::new(1)), Isa::detect()).unwrap();
         step.draws(0, &endpoints(&spec, &rows))
     };
-    use crate::rng::Purpose;
-    let (train, held_out) = (draws(Purpose::Noise), draws(Purpose::Evaluate));
+    use crate::rng::Part;
+    let (train, held_out) = (draws(Part::Training), draws(Part::HeldOut));
     assert!(train.noise.iter().zip(&held_out.noise).all(|(a, b)| a != b));
     assert!(train.times.iter().zip(&held_out.times).all(|(a, b)| a != b));
 }

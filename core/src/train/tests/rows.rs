@@ -29,8 +29,8 @@ fn deal(source: &dyn Source, batch: usize, steps: u64) -> Vec<usize> {
 #[test]
 fn every_row_once_per_epoch_and_held_out_rows_never() {
     let table = table();
-    let identity = Standardisation::identity(2);
-    let (train, held_out) = Shuffled::split(table.clone(), &identity, 3, 9, 5);
+    let identity = Coordinates::identity(2);
+    let (train, held_out) = Shuffled::split(0, table.clone(), &identity, 3, 9, 5);
     assert_eq!((train.rows(), held_out.rows()), (18, 5));
     // 18 rows in batches of 3: an epoch is 6 steps.
     let dealt = deal(&train, 3, 18);
@@ -51,7 +51,7 @@ fn every_row_once_per_epoch_and_held_out_rows_never() {
     kept.sort_unstable();
     assert_eq!(kept, (0..23).collect::<Vec<_>>());
     // Another seed holds out other rows.
-    let (other, _) = Shuffled::split(table.clone(), &identity, 3, 10, 5);
+    let (other, _) = Shuffled::split(0, table.clone(), &identity, 3, 10, 5);
     let mut rows = deal(&other, 3, 6);
     rows.sort_unstable();
     assert_ne!(rows, epochs[0]);
@@ -60,7 +60,7 @@ fn every_row_once_per_epoch_and_held_out_rows_never() {
 #[test]
 fn a_batch_may_span_two_epochs() {
     let table = table();
-    let (train, _) = Shuffled::split(table, &Standardisation::identity(2), 7, 9, 0);
+    let (train, _) = Shuffled::split(0, table, &Coordinates::identity(2), 7, 9, 0);
     // 23 steps of 7 rows are 7 epochs of 23.
     let mut counts = [0; 23];
     deal(&train, 7, 23)
@@ -72,25 +72,40 @@ fn a_batch_may_span_two_epochs() {
 #[test]
 fn rows_are_standardised_on_the_way() {
     let table = Arc::new(InMemory::new(vec![3.0, -7.0], 2));
-    let standardisation = Standardisation {
+    let coordinates = Coordinates {
         shift: vec![1.0, -2.0],
-        scale: 4.0,
+        scale: 4.0.into(),
     };
-    let (train, _) = Shuffled::split(table, &standardisation, 1, 0, 0);
+    let (train, _) = Shuffled::split(0, table, &coordinates, 1, 0, 0);
     let mut row = [0.0; 2];
     train.fill(0, 0, &mut row);
     assert_eq!(row, [0.5, -1.25]);
 }
 
+/// Near 1e9 an f32 has steps of 64: rows in double precision are mapped before they are rounded.
+#[test]
+fn rows_far_from_zero_keep_their_digits() {
+    let table = InMemory::new(vec![1e9 + 0.25, -7.0, 1e9 - 0.5, -8.0], 2);
+    let coordinates = Coordinates {
+        shift: vec![1e9, -2.0],
+        scale: vec![0.5, 4.0].into(),
+    };
+    let mut row = [0f32; 2];
+    for (k, expected) in [[0.5, -1.25], [-1.0, -1.5]].into_iter().enumerate() {
+        table.copy_row(k, &coordinates, &mut row);
+        assert_eq!(row, expected);
+    }
+}
+
 #[test]
 fn systems_are_sampled_afresh() {
     let system = Arc::new(System::by_name("two-modes", 2, 0).unwrap());
-    let standardisation = Standardisation {
+    let coordinates = Coordinates {
         shift: vec![1.0, -2.0],
-        scale: 4.0,
+        scale: 4.0.into(),
     };
-    let plain = Resampled::new(system.clone(), 3, Standardisation::identity(2));
-    let moved = Resampled::new(system, 3, standardisation);
+    let plain = Resampled::new(0, system.clone(), 3, Coordinates::identity(2));
+    let moved = Resampled::new(0, system, 3, coordinates);
     let row = |source: &dyn Source, step, unit| {
         let mut row = [0.0; 2];
         source.fill(step, unit, &mut row);

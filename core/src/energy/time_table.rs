@@ -1,4 +1,4 @@
-//! The schedule: fills the time inputs of a built graph, from tables when times are levels of a grid.
+//! The time table: fills the time inputs of a built graph, from tables when times are levels of a grid.
 
 use super::builder::{Group, Wiring};
 use super::column::{Column, Coordinate, features, frequency};
@@ -7,7 +7,7 @@ use crate::engine::{Inputs, Program, Real};
 
 /// Values of the columns of a wiring, tabulated at a list of times.
 #[derive(Debug, Clone)]
-pub struct Schedule<T> {
+pub struct TimeTable<T> {
     coordinate: Coordinate,
     /// For each group and column, the value at each tabulated time.
     tables: Vec<Vec<Vec<T>>>,
@@ -16,17 +16,17 @@ pub struct Schedule<T> {
     cells: Vec<u32>,
 }
 
-impl<T: Real> Schedule<T> {
+impl<T: Real> TimeTable<T> {
     /// Tables for `times` (none are needed for continuous times).
-    pub fn new(spec: &ModelSpec, wiring: &Wiring, times: &[f64]) -> Schedule<T> {
-        let mut schedule = Schedule {
+    pub fn new(spec: &ModelSpec, wiring: &Wiring, times: &[f64]) -> TimeTable<T> {
+        let mut table = TimeTable {
             coordinate: Coordinate::new(spec),
             tables: Vec::new(),
             times: Vec::new(),
             cells: Vec::new(),
         };
-        schedule.tabulate(spec, wiring, times);
-        schedule
+        table.tabulate(spec, wiring, times);
+        table
     }
 
     /// Replaces the tabulated times.

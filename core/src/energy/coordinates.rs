@@ -1,0 +1,443 @@
+//! The map from the data's coordinates to the model's, `x_model = (x - shift) / scale`: the one place that knows it.
+//!
+//! A model learns standardised data. With `Y_t = alpha X_0 + beta X_1 + gamma Z` a point at time t goes to
+//! `y_model = (y - c(t) shift) / scale`, `c = alpha + beta`; the same noise in the data's coordinates is `scale` times larger.
+//! In short `y_model = A (y - c shift)`: points go by A, gradients of log-densities back by its transpose, displacements and
+//! velocities back by its inverse, and `log p(y) = log p_model(y_model) + log |det A|`.
+
+use serde::{Deserialize, Serialize};
+
+use super::Prior;
+use crate::process::Process;
+use crate::system::GaussianMixture;
+use crate::{Error, Result};
+
+/// One positive number for all columns, or one for each. In files a number or a list.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Scale {
+    /// The same for all.
+    Common(f64),
+    /// One for each.
+    Columns(Vec<f64>),
+}
+
+impl Scale {
+    /// That of a column.
+    pub fn at(&self, column: usize) -> f64 {
+        match self {
+            Scale::Common(scale) => *scale,
+            Scale::Columns(scales) => scales[column],
+        }
+    }
+
+    /// The numbers: one, or one for each column.
+    pub fn numbers(&self) -> &[f64] {
+        match self {
+            Scale::Common(scale) => std::slice::from_ref(scale),
+            Scale::Columns(scales) => scales,
+        }
+    }
+
+    /// Positive finite numbers, one or one for each of `dim` columns.
+    pub fn fits(&self, dim: usize) -> bool {
+        let sane = |scale: &f64| scale.is_finite() && *scale > 0.0;
+        let long_enough = match self {
+            Scale::Common(_) => true,
+            Scale::Columns(scales) => scales.len() == dim,
+        };
+        long_enough && self.numbers().iter().all(sane)
+    }
+
+    /// The product of two scales, column by column.
+    pub fn times(&self, other: &Scale) -> Scale {
+        match (self, other) {
+            (Scale::Common(a), Scale::Common(b)) => Scale::Common(a * b),
+            (Scale::Columns(a), b) | (b, Scale::Columns(a)) => {
+                Scale::Columns(a.iter().enumerate().map(|(i, a)| a * b.at(i)).collect())
+            }
+        }
+    }
+}
+
+impl From<f64> for Scale {
+    fn from(scale: f64) -> Self {
+        Scale::Common(scale)
+    }
+}
+
+impl From<Vec<f64>> for Scale {
+    fn from(scales: Vec<f64>) -> Self {
+        Scale::Columns(scales)
+    }
+}
+
+/// See the module's text.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Coordinates {
+    /// Subtracted first.
+    pub shift: Vec<f64>,
+    /// Divided by then.
+    pub scale: Scale,
+}
+
+impl Coordinates {
+    /// No change.
+    pub fn identity(dim: usize) -> Coordinates {
+        Coordinates {
+            shift: vec![0.0; dim],
+            scale: Scale::Common(1.0),
+        }
+    }
+
+    /// Dimension of a row.
+    pub fn dim(&self) -> usize {
+        self.shift.len()
+    }
+
+    /// Refuses a map that does not fit rows of `dim` numbers.
+    pub fn validate(&self, dim: usize) -> Result<()> {
+        let finite = self.shift.iter().all(|x| x.is_finite());
+        if self.shift.len() == dim && finite && self.scale.fits(dim) {
+            return Ok(());
+        }
+        Err(Error::Shape {
+            what: "the model's standardisation".into(),
+            found: format!("{} numbers, scale {:?}", self.shift.len(), self.scale),
+            expected: format!("{dim} finite numbers and a positive scale, or one for each of them"),
+        })
+    }
+
+    /// `-log |det A|`, the sum of the logarithms of all scales: what energies gain and log-densities lose in the data's
+    /// coordinates.
+    pub fn log_volume(&self) -> f64 {
+        match &self.scale {
+            Scale::Common(scale) => self.dim() as f64 * scale.ln(),
+            Scale::Columns(scales) => scales.iter().map(|scale| scale.ln()).sum(),
+        }
+    }
+
+    /// `x -> f(x, shift, scale)` for every number of the rows.
+    fn each(&self, rows: &mut [f64], f: impl Fn(f64, f64, f64) -> f64) {
+        for row in rows.chunks_exact_mut(self.dim()) {
+            let columns = row.iter_mut().zip(&self.shift);
+            match &self.scale {
+                Scale::Common(scale) => columns.for_each(|(x, shift)| *x = f(*x, *shift, *scale)),
+                Scale::Columns(scales) => columns
+                    .zip(scales)
+                    .for_each(|((x, shift), scale)| *x = f(*x, *shift, *scale)),
+            }
+        }
+    }
+
+    /// Rows of data, in place, to the model's coordinates.
+    pub fn to_model(&self, rows: &mut [f64]) {
+        self.each(rows, |x, shift, scale| (x - shift) / scale);
+    }
+
+    /// Rows of data, in place, from the model's coordinates.
+    pub fn to_data(&self, rows: &mut [f64]) {
+        self.each(rows, |x, shift, scale| shift + scale * x);
+    }
+
+    /// A row of data to the model's coordinates, taken in double precision before it is rounded: data far from zero keep their
+    /// digits. Allocates nothing.
+    pub fn round_to_model(&self, row: impl Iterator<Item = f64>, out: &mut [f32]) {
+        self.round_part_to_model(0, row, out);
+    }
+
+    /// The same for the columns from `first` on: a long row may come in pieces.
+    pub fn round_part_to_model(
+        &self,
+        first: usize,
+        part: impl Iterator<Item = f64>,
+        out: &mut [f32],
+    ) {
+        let columns = out.iter_mut().zip(part).zip(&self.shift[first..]);
+        for (k, ((out, x), shift)) in columns.enumerate() {
+            *out = ((x - shift) / self.scale.at(first + k)) as f32;
+        }
+    }
+
+    /// The same for a row that is in single precision already.
+    pub fn round_in_place(&self, row: &mut [f32]) {
+        for (column, (x, shift)) in row.iter_mut().zip(&self.shift).enumerate() {
+            *x = ((f64::from(*x) - shift) / self.scale.at(column)) as f32;
+        }
+    }
+
+    /// Points at `time`, in place, to the model's coordinates: `A (y - c shift)`.
+    pub fn points_to_model(&self, process: &Process, time: f64, points: &mut [f64]) {
+        let c = shift_factor(process, time);
+        self.each(points, |y, shift, scale| (y - c * shift) / scale);
+    }
+
+    /// Points at `time`, in place, from the model's coordinates: `c shift + A^-1 y`.
+    pub fn points_to_data(&self, process: &Process, time: f64, points: &mut [f64]) {
+        let c = shift_factor(process, time);
+        self.each(points, |y, shift, scale| c * shift + scale * y);
+    }
+
+    /// Gradients in the model's coordinates, in place, to gradients in the data's: `A^T s`.
+    pub fn gradients_to_data(&self, gradients: &mut [f64]) {
+        self.each(gradients, |s, _, scale| s / scale);
+    }
+
+    /// Displacements of the data's coordinates, in place, in the model's: `A e`.
+    pub fn displacements_to_model(&self, displacements: &mut [f64]) {
+        self.each(displacements, |e, _, scale| e / scale);
+    }
+
+    /// Velocities at `time`, in place, from the model's coordinates: `c' shift + A^-1 v`.
+    pub fn velocities_to_data(&self, process: &Process, time: f64, velocities: &mut [f64]) {
+        let rate = shift_rate(process, time);
+        self.each(velocities, |v, shift, scale| rate * shift + scale * v);
+    }
+
+    /// A mixture of the data's coordinates in those of the model.
+    pub fn mixture_to_model(&self, mixture: &GaussianMixture) -> Result<GaussianMixture> {
+        mixture.rescaled(&self.shift, self.scale.numbers())
+    }
+
+    /// A Gaussian at `time` of the model's coordinates in those of the data.
+    pub fn prior_to_data(&self, process: &Process, time: f64, prior: &Prior) -> Prior {
+        let mut mean = prior.mean.clone();
+        self.points_to_data(process, time, &mut mean);
+        Prior {
+            mean,
+            std: self.scale.times(&prior.std),
+        }
+    }
+}
+
+/// `c = alpha + beta`: how much of the shift is in a point at `time`.
+fn shift_factor(process: &Process, time: f64) -> f64 {
+    process.x0_scale(time) + process.x1_scale(time)
+}
+
+/// `c'(t)`.
+pub(super) fn shift_rate(process: &Process, time: f64) -> f64 {
+    process.x0_rate(time) + process.x1_rate(time)
+}
+
+/// Mean of each column and average variance of the columns: what the map is made from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Moments {
+    /// Mean of each column.
+    pub mean: Vec<f64>,
+    /// Average variance of the columns.
+    pub variance: f64,
+}
+
+impl Moments {
+    /// Of both endpoints together, each with weight one half.
+    pub fn pooled(self, other: Moments) -> Moments {
+        let distance: f64 = self
+            .mean
+            .iter()
+            .zip(&other.mean)
+            .map(|(a, b)| (a - b).powi(2))
+            .sum();
+        let dim = self.mean.len() as f64;
+        let mean = self.mean.iter().zip(&other.mean);
+        Moments {
+            mean: mean.map(|(a, b)| 0.5 * (a + b)).collect(),
+            variance: 0.5 * (self.variance + other.variance) + 0.25 * distance / dim,
+        }
+    }
+
+    /// Of rows of particles that are not told apart: one mean for each axis of space, over all particles, and the average
+    /// variance about it. A mean of its own for each particle would tell them apart, and a map made from it would turn equal
+    /// distances into unequal ones.
+    pub fn of_particles(&self, particles: usize) -> Result<Moments> {
+        let dim = self.mean.len();
+        if particles == 0 || !dim.is_multiple_of(particles) {
+            return Err(Error::Value {
+                name: "particles",
+                found: particles.to_string(),
+                expected: format!("a divisor of the dimension, {dim}"),
+            });
+        }
+        let space = dim / particles;
+        let mut axes = vec![0.0; space];
+        for particle in self.mean.chunks_exact(space) {
+            for (axis, mean) in axes.iter_mut().zip(particle) {
+                *axis += mean / particles as f64;
+            }
+        }
+        let mean: Vec<f64> = (0..dim).map(|column| axes[column % space]).collect();
+        let both = self.mean.iter().zip(&mean);
+        let between: f64 = both.map(|(a, b)| (a - b).powi(2)).sum();
+        Ok(Moments {
+            mean,
+            variance: self.variance + between / dim as f64,
+        })
+    }
+
+    /// The map that gives mean 0 and variance 1, with one scale for all columns; none where that is so already, up to rounding.
+    pub fn coordinates(&self) -> Coordinates {
+        let already =
+            self.mean.iter().all(|m| m.abs() < 1e-9) && (self.variance - 1.0).abs() < 1e-9;
+        if already {
+            return Coordinates::identity(self.mean.len());
+        }
+        Coordinates {
+            shift: self.mean.clone(),
+            scale: Scale::Common(self.variance.sqrt()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::Linear;
+    use crate::system::Covariance;
+
+    fn maps() -> [Coordinates; 2] {
+        [Scale::Common(2.5), Scale::Columns(vec![2.5, 0.3, 1.7])].map(|scale| Coordinates {
+            shift: vec![5.0, -3.0, 0.4],
+            scale,
+        })
+    }
+
+    #[test]
+    fn rows_go_there_and_back() {
+        let process = Process::Linear(Linear { a: 0.7 });
+        let rows = [1.0, 2.0, -0.7, 4.0, -2.5, 0.1];
+        let close = |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-13);
+        for map in maps() {
+            let mut moved = rows;
+            map.to_model(&mut moved);
+            for (i, (x, moved)) in rows.iter().zip(moved).enumerate() {
+                assert_eq!(moved, (x - map.shift[i % 3]) / map.scale.at(i % 3));
+            }
+            let mut rounded = [0f32; 3];
+            map.round_to_model(rows[3..].iter().copied(), &mut rounded);
+            assert_eq!(
+                rounded.to_vec(),
+                moved[3..].iter().map(|x| *x as f32).collect::<Vec<_>>()
+            );
+            map.to_data(&mut moved);
+            assert!(close(&moved, &rows));
+            map.points_to_model(&process, 0.3, &mut moved);
+            map.points_to_data(&process, 0.3, &mut moved);
+            assert!(close(&moved, &rows));
+            // A difference of points is a displacement.
+            let (mut from, mut to) = (rows[..3].to_vec(), rows[3..].to_vec());
+            let mut gap: Vec<f64> = to.iter().zip(&from).map(|(a, b)| a - b).collect();
+            map.points_to_model(&process, 0.3, &mut from);
+            map.points_to_model(&process, 0.3, &mut to);
+            map.displacements_to_model(&mut gap);
+            let model: Vec<f64> = to.iter().zip(&from).map(|(a, b)| a - b).collect();
+            assert!(close(&gap, &model));
+        }
+    }
+
+    /// Densities of mixtures of every kind, and of a Gaussian, lose exactly the volume.
+    #[test]
+    fn laws_keep_their_mass() {
+        let full = [
+            1.3, 0.2, -0.1, 0.2, 0.8, 0.3, -0.1, 0.3, 1.1, 0.5, 0.1, 0.0, 0.1, 0.9, -0.2, 0.0,
+            -0.2, 1.6,
+        ];
+        let (means, weights) = (vec![4.0, -2.0, 0.5, 7.0, -5.0, 1.0], vec![2.0, 1.0]);
+        for map in maps() {
+            for covariance in [
+                Covariance::Isotropic(vec![0.4, 1.3]),
+                Covariance::Diagonal(vec![0.4, 1.3, 2.0, 0.7, 0.5, 0.9]),
+                Covariance::Full(full.to_vec()),
+            ] {
+                let law =
+                    GaussianMixture::new(3, weights.clone(), means.clone(), covariance).unwrap();
+                let moved = map.mixture_to_model(&law).unwrap();
+                let point = [5.5, -3.2, 0.9];
+                let mut inside = point;
+                map.to_model(&mut inside);
+                let (there, here) = (moved.log_density(&inside), law.log_density(&point));
+                assert!((there - map.log_volume() - here).abs() < 1e-11, "{map:?}");
+            }
+            let process = Process::Linear(Linear { a: 0.7 });
+            let prior = Prior {
+                mean: vec![0.1, -0.4, 0.8],
+                std: Scale::Common(0.6),
+            };
+            let moved = map.prior_to_data(&process, 0.3, &prior);
+            let point = [5.5, -3.2, 0.9];
+            let mut inside = point;
+            map.points_to_model(&process, 0.3, &mut inside);
+            let there = prior.mixture().unwrap().log_density(&inside);
+            let here = moved.mixture().unwrap().log_density(&point);
+            assert!((there - map.log_volume() - here).abs() < 1e-12);
+        }
+    }
+
+    #[test]
+    fn files_hold_a_number_or_a_list() {
+        let [common, columns] = maps();
+        let text = |map: &Coordinates| serde_json::to_string(map).unwrap();
+        assert_eq!(text(&common), r#"{"shift":[5.0,-3.0,0.4],"scale":2.5}"#);
+        assert_eq!(
+            text(&columns),
+            r#"{"shift":[5.0,-3.0,0.4],"scale":[2.5,0.3,1.7]}"#
+        );
+        for map in maps() {
+            assert_eq!(
+                serde_json::from_str::<Coordinates>(&text(&map)).unwrap(),
+                map
+            );
+            map.validate(3).unwrap();
+            assert!(map.validate(2).is_err());
+        }
+        for scale in [
+            Scale::Common(0.0),
+            Scale::Common(f64::NAN),
+            Scale::Columns(vec![1.0, 2.0]),
+            Scale::Columns(vec![1.0, 2.0, -1.0]),
+        ] {
+            let map = Coordinates {
+                scale,
+                ..Coordinates::identity(3)
+            };
+            let message = map.validate(3).unwrap_err().to_string();
+            assert!(message.contains("standardisation"), "{message}");
+        }
+    }
+
+    #[test]
+    fn pooled_moments_are_those_of_the_union() {
+        let (a, b) = (
+            Moments {
+                mean: vec![1.0, -2.0],
+                variance: 0.5,
+            },
+            Moments {
+                mean: vec![2.0, 4.0],
+                variance: 3.0,
+            },
+        );
+        let both = a.pooled(b);
+        assert_eq!(both.mean, [1.5, 1.0]);
+        // Mean of the second moments about the new mean: 0.5 + (0.25 + 9)/2 and 3 + (0.25 + 9)/2, averaged.
+        assert!((both.variance - (1.75 + 4.625)).abs() < 1e-12);
+    }
+
+    #[test]
+    fn particles_share_the_shift_of_an_axis() {
+        let columns = Moments {
+            mean: vec![1.0, 10.0, 2.0, 14.0, 6.0, 12.0],
+            variance: 0.5,
+        };
+        let moments = columns.of_particles(3).unwrap();
+        assert_eq!(moments.mean, [3.0, 12.0, 3.0, 12.0, 3.0, 12.0]);
+        // Squares of the means about the axes': 4 + 4 + 1 + 4 + 9 + 0 over six columns.
+        assert!((moments.variance - (0.5 + 22.0 / 6.0)).abs() < 1e-12);
+        assert!(columns.of_particles(4).is_err() && columns.of_particles(0).is_err());
+        let one = Moments {
+            mean: vec![0.0, 1e-12],
+            variance: 1.0 + 1e-12,
+        };
+        assert_eq!(one.coordinates(), Coordinates::identity(2));
+    }
+}

@@ -1,0 +1,159 @@
+//! What a learned path says about the free-energy difference of two states, with an error that holds: the rows, the ends and the model.
+
+use super::influence::Influence;
+use super::{EndCorrection, PathEstimate, Rule};
+use crate::metric::Estimate;
+use serde::Serialize;
+
+/// Samples that must carry an end's exponential average for its error to mean anything.
+const LEAST_SAMPLES: f64 = 20.0;
+
+/// Another way to the same number.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Route {
+    /// What it is.
+    pub name: &'static str,
+    /// By how much it differs from the integral, with the sampling error of the difference.
+    pub gap: Estimate,
+}
+
+impl Route {
+    /// What of the gap is more than sampling: `sqrt(gap^2 - error^2)`.
+    pub fn excess(&self) -> f64 {
+        (self.gap.mean.powi(2) - self.gap.error.powi(2))
+            .max(0.0)
+            .sqrt()
+    }
+}
+
+/// `delta = log(Z_B/Z_A)` of two states (or, where no energies of the states are known, of the learned energies at the two ends).
+///
+/// **What the interval means.** It covers the true difference in 95 % of repetitions with other rows, if the path's energies are
+/// right or err in a way that some route shows. `stated.error` has three parts: `statistical_error`, from the rows (shared by all levels, correlated
+/// in the order of the file); the bias of the exponential averages at the ends, half their variance; and `model_error`, the largest excess of a
+/// route over what sampling explains.
+///
+/// **What cannot be seen.** A factor `exp(c(y))` common to all times drops out of integration, MBAR and F alike. The route `blind` sees it where c is
+/// linear or a sum of squares of coordinates (see [`PathEstimate::blind`]), and the spread of the ends' weights shows that there is one; a c
+/// that rises between the modes only is not seen. The energies are held fixed: what other rows would have taught the network is not in the error,
+/// but in the distance of the energies from the truth, which the routes measure. Copies of rows that are not neighbours in the file count as new rows.
+#[derive(Debug, Clone, Serialize)]
+pub struct LearnedDifference {
+    /// By thermodynamic integration (Simpson's rule), ends included; the error is statistical.
+    pub integration: Estimate,
+    /// By MBAR over the path, ends included; the error is statistical.
+    pub mbar: Estimate,
+    /// By the learned F, ends included, where the objective teaches F; the error is that of the ends.
+    pub learned: Option<Estimate>,
+    /// The integral with the error of everything.
+    pub stated: Estimate,
+    /// Its 95 % interval; `None` where an end's weights rest on fewer than 20 samples and nothing is known of its error.
+    pub interval_95: Option<[f64; 2]>,
+    /// Part of the error that the rows explain.
+    pub statistical_error: f64,
+    /// Part of the error that the model explains.
+    pub model_error: f64,
+    /// The other routes.
+    pub routes: Vec<Route>,
+    /// How many independent rows the rows of A and B are worth for the integral.
+    pub independent_rows: [f64; 2],
+}
+
+impl LearnedDifference {
+    /// Puts path and ends together. `f_is_learned` tells whether the objective compares times, so that F is a route of its own.
+    pub fn new(
+        path: &PathEstimate,
+        ends: Option<(&EndCorrection, &EndCorrection)>,
+        f_is_learned: bool,
+    ) -> LearnedDifference {
+        let (integrals, of_mbar, of_blind) = &path.influences;
+        let at = |rule: Rule| Rule::ALL.iter().position(|r| *r == rule).unwrap_or(0);
+        let value = |rule: Rule| path.integrals[at(rule)].1.mean;
+        let simpson = &integrals[at(Rule::Simpson)];
+        let nothing = simpson.clone().with(-1.0, simpson);
+        let shift = ends.map_or(0.0, |(a, b)| {
+            a.perturbation.exponential.mean - b.perturbation.exponential.mean
+        });
+        let with_ends = |influence: Influence| match ends {
+            None => influence,
+            Some((a, b)) => {
+                influence
+                    .with_rows(0, 1.0, &a.influence())
+                    .with_rows(1, -1.0, &b.influence())
+            }
+        };
+        let estimate = |mean: f64, influence: Influence| Estimate {
+            mean: mean + shift,
+            error: with_ends(influence).error().0,
+        };
+        let (statistical_error, independent_rows) = with_ends(simpson.clone()).error();
+        let integration = Estimate {
+            mean: value(Rule::Simpson) + shift,
+            error: statistical_error,
+        };
+
+        let against = |name, mean: f64, influence: &Influence| Route {
+            name,
+            gap: Estimate {
+                mean: mean - value(Rule::Simpson),
+                error: influence.clone().with(-1.0, simpson).error().0,
+            },
+        };
+        let spline = &integrals[at(Rule::Spline)];
+        let mut routes = vec![
+            against("integration by a spline", value(Rule::Spline), spline),
+            against("MBAR", path.mbar.mean, of_mbar),
+        ];
+        if f_is_learned {
+            routes.push(against("learned F", path.learned, &nothing));
+        }
+        // A common factor exp(c) adds <c>_B - <c>_A to the path between the learned energies and, where works at the ends are known, mean works are
+        // then the right correction instead of exponential averages.
+        let mut hidden = (path.blind.mean, of_blind.clone());
+        if let Some((a, b)) = ends {
+            for (end, (correction, sign)) in [(a, 1.0), (b, -1.0)].into_iter().enumerate() {
+                let (mean, rows) = correction.mean();
+                hidden.0 += sign * (mean - correction.perturbation.exponential.mean);
+                hidden.1 = hidden.1.with_rows(end, sign, &rows).with_rows(
+                    end,
+                    -sign,
+                    &correction.influence(),
+                );
+            }
+        }
+        routes.push(Route {
+            name: "blind",
+            gap: Estimate {
+                mean: hidden.0,
+                error: hidden.1.error().0,
+            },
+        });
+
+        let model_error = routes.iter().map(Route::excess).fold(0.0, f64::max);
+        let end_bias = ends.map_or(0.0, |(a, b)| {
+            let variance = |end: &EndCorrection| end.perturbation.exponential.error.powi(2);
+            0.5 * variance(a).max(variance(b))
+        });
+        let stated = Estimate {
+            mean: integration.mean,
+            error: statistical_error.hypot(model_error).hypot(end_bias),
+        };
+        let known = ends.is_none_or(|(a, b)| {
+            [a, b]
+                .iter()
+                .all(|end| end.perturbation.effective_samples >= LEAST_SAMPLES)
+        });
+        let half = 1.96 * stated.error;
+        LearnedDifference {
+            integration,
+            mbar: estimate(path.mbar.mean, of_mbar.clone()),
+            learned: f_is_learned.then(|| estimate(path.learned, nothing.clone())),
+            stated,
+            interval_95: known.then_some([stated.mean - half, stated.mean + half]),
+            statistical_error,
+            model_error,
+            routes,
+            independent_rows,
+        }
+    }
+}

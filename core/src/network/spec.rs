@@ -1,0 +1,53 @@
+//! `NetworkSpec`: the networks by name and size, as files hold them.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Mlp, Network, PairSum, Role};
+
+/// The network of an energy; its velocity, if it has one, is made of the same.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum NetworkSpec {
+    /// Perceptron over all coordinates.
+    Mlp {
+        /// Columns of a hidden layer.
+        width: usize,
+        /// Number of hidden layers.
+        depth: usize,
+    },
+    /// Sum over pairs of particles of a perceptron of the squared distance.
+    Pairs {
+        /// Number of particles; divides the dimension.
+        particles: usize,
+        /// Columns of a hidden layer.
+        width: usize,
+        /// Number of hidden layers.
+        depth: usize,
+    },
+}
+
+impl Default for NetworkSpec {
+    fn default() -> Self {
+        NetworkSpec::Mlp {
+            width: 128,
+            depth: 4,
+        }
+    }
+}
+
+impl NetworkSpec {
+    /// The names of all networks, as files and documents have them.
+    pub const NAMES: [&'static str; 2] = ["mlp", "pairs"];
+
+    /// The network for a role.
+    pub fn network(&self, role: Role<'_>) -> Box<dyn Network> {
+        match *self {
+            NetworkSpec::Mlp { width, depth } => Box::new(Mlp::new(role, width, depth)),
+            NetworkSpec::Pairs {
+                particles,
+                width,
+                depth,
+            } => Box::new(PairSum::new(role, particles, width, depth)),
+        }
+    }
+}
