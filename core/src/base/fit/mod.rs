@@ -22,7 +22,7 @@ pub(super) use select::mean_and_error;
 use serde::{Deserialize, Serialize};
 
 /// The purpose of all draws of a fit.
-const PURPOSE: Purpose = Purpose::Diagnose;
+const PURPOSE: Purpose = Purpose::Base;
 
 /// Numbers of components that are tried, in this order.
 pub const COMPONENTS: [usize; 12] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
