@@ -16,7 +16,7 @@ use diffclf::rng::{Part, Purpose, STREAMS, Stream};
 use diffclf::sample::{Prior, Sampler, Task, times_of};
 use diffclf::system::{Covariance, GaussianMixture, System};
 use diffclf::train::{
-    Endpoints, Losses, Resampled, Source, Standardisation, Step, StepPlan, StepReport,
+    Endpoints, Losses, Resampled, Source, Standardisation, Step, StepReport, StepSpec,
     TrainSettings, Trainer, finish,
 };
 use std::ops::ControlFlow;
@@ -162,7 +162,7 @@ fn step<T: Real>(
     pool: Arc<Pool>,
     isa: Isa,
 ) -> diffclf::Result<Step<T>> {
-    let plan = StepPlan {
+    let plan = StepSpec {
         terms: parse_terms("dsm+0.7*diffclf")?,
         levels: 3,
         batch,

@@ -6,6 +6,7 @@ use diffclf::energy::{Form, ModelSpec, NetworkSpec};
 use diffclf::objective::{ObjectiveName, Term, closeness, parse_terms};
 use diffclf::process::sampler::Close;
 use diffclf::process::{Process, Spacing, TimeGrid, TimeSampler};
+use diffclf::system::System;
 use diffclf::train::{Adam, Decay, HeldOut, Rate, StageSettings, TrainSettings};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -16,6 +17,13 @@ const LARGEST_SEED: u64 = i64::MAX as u64;
 const FEWEST_HELD_OUT: usize = 32;
 /// Share of the rows that is held out unless asked otherwise.
 const HELD_OUT: f64 = 0.05;
+
+fn system_help() -> String {
+    format!(
+        "Learn a built-in system instead of a file: {}",
+        System::NAMES.join(", ")
+    )
+}
 
 /// Everything that defines a run. A key that is absent has its default; [`Settings::train`] and [`Settings::spec`] fill
 /// the defaults in, so that the configuration written to the run folder is complete.
@@ -28,8 +36,8 @@ pub struct Settings {
     /// Samples of the second endpoint, for an interpolant
     #[arg(long, value_name = "DATA1.npy", help_heading = "Data")]
     pub end: Option<PathBuf>,
-    /// Learn a built-in system instead of a file: mog40, mog2, pair-a, pair-b, two-modes, rings, boxes, moons, checkerboard
-    #[arg(long, value_name = "NAME", help_heading = "Data")]
+    /// Learn a built-in system instead of a file
+    #[arg(long, value_name = "NAME", help_heading = "Data", help = system_help())]
     pub system: Option<String>,
     /// Built-in system at the second endpoint, for an interpolant
     #[arg(long, value_name = "NAME", help_heading = "Data")]
@@ -372,7 +380,7 @@ impl Settings {
         };
         spec.form = *self.form.get_or_insert(spec.form);
         if let Some(objective) = &self.objective {
-            let velocity = |term: &Term| term.objective == ObjectiveName::Velocity;
+            let velocity = |term: &Term| term.objective.objective().needs_velocity();
             spec.velocity = parse_terms(objective)?.iter().any(velocity);
         }
         spec.features = *self.features.get_or_insert(spec.features);

@@ -13,6 +13,7 @@ use diffclf::energy::exact::ExactPath;
 use diffclf::energy::{Energy, ModelSpec};
 use diffclf::engine::{Isa, Pool};
 use diffclf::model::{Checkpoint, Content, Record};
+use diffclf::objective::ObjectiveName;
 use diffclf::rng::STREAMS;
 use diffclf::system::System;
 use diffclf::train::{Endpoints, Standardisation, State, TrainSettings, Trainer};
@@ -27,15 +28,9 @@ Examples:
   diffclf train --system mog40 --dim 8 --samples 60000 -o runs/mog40
   diffclf train --system two-modes --end-system moons -o runs/bridge
   diffclf train samples.npy --config run.toml --rate 0.0005 -o runs/slow
-  diffclf train samples.npy --objective 'dsm+0.1*fokker-planck(laplacian=difference)' -o runs/fp
+  diffclf train samples.npy --objective 'dsm+0.1*fokker-planck(laplacian=difference)' -o runs/fp";
 
-Objectives (a weighted sum of them; docs/objectives.md says which to choose):
-  dsm, target-score                        learn the score
-  diffclf, binary-diffclf, bregman, binary-bregman, known-diffclf
-                                           compare levels: mode weights and normalisation too
-  ctsm, tsm, dre-infinity                  learn the time score
-  fokker-planck, bayes                     keep the path consistent
-  velocity                                 an interpolant's velocity, in a network beside the energy
+const NOTES: &str = "\
 Settings follow in parentheses: binary-bregman(generator=kl), bayes(gap=4,stop-gradient=yes).
 
 A configuration file holds the same settings as the flags, with _ for -:
@@ -50,12 +45,20 @@ very bytes of an uninterrupted run (on the same kind of machine, whatever the nu
 
 Exit codes: 0 success, 1 failed, 2 wrong usage or input, 3 numbers became infinite or NaN, 130 interrupted.";
 
+/// Examples, all objectives, and what else there is to know.
+fn after_help() -> String {
+    format!(
+        "{EXAMPLES}\n\nObjectives (a weighted sum of them; docs/objectives.md says which to choose):\n{}{NOTES}",
+        ObjectiveName::help()
+    )
+}
+
 const NOTHING: &str =
     "nothing to learn from: give a .npy file, or a built-in system with --system NAME --dim D";
 
 /// Learn an energy from samples.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = after_help())]
 pub struct Args {
     #[command(flatten)]
     settings: Settings,

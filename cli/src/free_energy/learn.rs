@@ -15,7 +15,6 @@ use diffclf::free_energy::{
 };
 use diffclf::metric::Estimate;
 use diffclf::model::{Content, Model};
-use diffclf::objective::ObjectiveName;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -144,16 +143,10 @@ pub fn run(mut args: Args) -> Result<()> {
     };
     let path = PathEstimate::new(&energy, &samples, &settings)?;
     let stages = &content.record.settings.stages;
-    // Scores and velocities do not see F; every other objective compares times.
     let classified = stages
         .iter()
         .flat_map(|stage| &stage.objectives)
-        .any(|term| {
-            !matches!(
-                term.objective,
-                ObjectiveName::Dsm | ObjectiveName::TargetScore | ObjectiveName::Velocity
-            )
-        });
+        .any(|term| term.objective.objective().teaches().free_energy());
     let corrections = match (&a.own, &b.own) {
         (Some(own_a), Some(own_b)) => Some((
             end_correction(&energy, spec.grid.t_min(), &a.rows, own_a)?,

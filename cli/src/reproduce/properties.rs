@@ -14,7 +14,7 @@ use diffclf::process::{Process, TimeSampler};
 use diffclf::rng::{Part, Purpose, Stream};
 use diffclf::system::System;
 use diffclf::train::{
-    Adam, Endpoints, InMemory, Losses, Shuffled, Source, Standardisation, Step, StepPlan, clip,
+    Adam, Endpoints, InMemory, Losses, Shuffled, Source, Standardisation, Step, StepSpec, clip,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -123,7 +123,7 @@ impl Runner {
         pool: Arc<Pool>,
         isa: Isa,
     ) -> Result<Runner> {
-        let plan = StepPlan {
+        let plan = StepSpec {
             terms: parse_terms(terms)?,
             levels,
             batch: evaluations / levels,

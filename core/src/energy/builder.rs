@@ -1,7 +1,9 @@
 //! The builder: puts a learned energy, its score and its time derivative into a graph at the rows an objective or an
 //! evaluation asks for, and keeps record of the inputs that must be filled (the [`Wiring`]).
 
-use super::column::Column;
+use std::sync::Arc;
+
+use super::column::{Column, TimeFunction};
 use super::spec::{Form, ModelSpec};
 use crate::engine::{Function, Graph, Node, Rows};
 use crate::network::{Layout, ScaledRows};
@@ -41,6 +43,8 @@ pub struct Wiring {
     pub frequencies: Option<usize>,
     /// Global input slot of the data's mean.
     pub mean: Option<usize>,
+    /// Functions of time from outside.
+    pub given: Vec<Arc<dyn TimeFunction>>,
 }
 
 /// A leaf through which an energy depends on time, and its derivative's node is made when asked for.
@@ -110,6 +114,12 @@ impl<'a> Builder<'a> {
     /// A function of the rows' times.
     pub fn column(&mut self, group: usize, column: Column) -> Node {
         self.column_or_rate(group, column, false)
+    }
+
+    /// Takes in a function of time: its number, for [`Column::Given`].
+    pub fn give(&mut self, function: Arc<dyn TimeFunction>) -> u32 {
+        self.wiring.given.push(function);
+        self.wiring.given.len() as u32 - 1
     }
 
     fn column_or_rate(&mut self, group: usize, column: Column, rate: bool) -> Node {

@@ -16,7 +16,7 @@ mod velocity;
 
 pub use builder::{Builder, EnergyNodes, Group, Points, TimeMode, Wiring};
 pub use closure::Closure;
-pub use column::{Column, Coordinate, frequency};
+pub use column::{Column, Coordinate, TimeFunction, frequency};
 pub use ending::{Ending, SystemEnergy};
 pub use known::KnownMarginals;
 pub use learned::{LearnedEnergy, LearnedVelocity};
