@@ -60,63 +60,7 @@ pub fn times() -> String {
     )
 }
 
-/// What objectives are for; one that is not here is listed after them.
-const PURPOSES: [(&str, &[&str]); 5] = [
-    ("learn the score", &["dsm", "target-score"]),
-    (
-        "compare levels: mode weights and normalisation too",
-        &[
-            "diffclf",
-            "binary-diffclf",
-            "bregman",
-            "binary-bregman",
-            "known-diffclf",
-        ],
-    ),
-    ("learn the time score", &["ctsm", "tsm", "dre-infinity"]),
-    ("keep the path consistent", &["fokker-planck", "bayes"]),
-    (
-        "an interpolant's velocity, in a network beside the energy",
-        &["velocity"],
-    ),
-];
-
-/// All objectives, a line for each purpose.
+/// All objectives, grouped by what they teach.
 pub fn objectives() -> String {
-    let all = ObjectiveName::ALL.map(|name| name.objective().name());
-    let mut lines: Vec<String> = PURPOSES
-        .iter()
-        .map(|(purpose, names)| {
-            let names: Vec<_> = names.iter().filter(|name| all.contains(name)).collect();
-            let names = names.into_iter().copied().collect::<Vec<_>>().join(", ");
-            if names.len() > 38 {
-                format!("  {names}\n{:43}{purpose}", "")
-            } else {
-                format!("  {names:<41}{purpose}")
-            }
-        })
-        .collect();
-    let listed = |name: &str| PURPOSES.iter().any(|(_, names)| names.contains(&name));
-    let others: Vec<_> = all.into_iter().filter(|name| !listed(name)).collect();
-    if !others.is_empty() {
-        lines.push(format!("  {}", others.join(", ")));
-    }
-    lines.join("\n")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn purposes_name_objectives_that_exist() {
-        let all = ObjectiveName::ALL.map(|name| name.objective().name());
-        for name in PURPOSES.iter().flat_map(|(_, names)| *names) {
-            assert!(all.contains(name), "{name} is no objective");
-        }
-        let text = objectives();
-        for name in all {
-            assert!(text.contains(name), "{name} is missing in\n{text}");
-        }
-    }
+    ObjectiveName::help().trim_end().to_string()
 }

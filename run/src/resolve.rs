@@ -265,7 +265,7 @@ impl Filling {
         };
         spec.form = *s.form.get_or_insert(spec.form);
         if let Some(objective) = &s.objective {
-            let velocity = |term: &Term| term.objective == ObjectiveName::Velocity;
+            let velocity = |term: &Term| term.objective.objective().needs_velocity();
             spec.velocity = parse_terms(objective)?.iter().any(velocity);
         }
         spec.features = *s.features.get_or_insert(spec.features);

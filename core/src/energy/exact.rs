@@ -8,6 +8,7 @@
 //! families: `isotropic` (scalar products only), `diagonal` (diagonal in fixed axes) and `dense` (an inverse per time and pair).
 
 mod batch;
+mod buffer;
 mod dense;
 mod diagonal;
 mod isotropic;
@@ -19,6 +20,7 @@ use crate::system::log_sum::{log_softmax_sum, log_sum_exp};
 use crate::system::{Covariance, GaussianMixture};
 use crate::{Error, Result};
 use batch::{Outputs, launch, threads_for};
+use buffer::Buffer;
 use std::thread;
 
 /// alpha, beta, gamma^2 and their rates at one time.
@@ -60,7 +62,7 @@ impl Coefficients {
 /// The part of the mixtures that does not depend on time.
 trait Family: Send + Sync {
     /// Everything about one time that does not depend on the point.
-    fn slice(&self, coefficients: Coefficients) -> Box<dyn Slice + '_>;
+    fn slice(&self, coefficients: Coefficients) -> AnySlice<'_>;
     /// Numbers [`Family::prepare`] writes per point.
     fn prepared_len(&self) -> usize;
     /// Everything about one point that does not depend on time.
@@ -79,6 +81,25 @@ trait Slice: Send + Sync {
     fn time_score(&self, point: &[f64], prepared: &[f64], shares: &[f64]) -> f64;
     /// Writes E[alpha' X_0 + beta' X_1 | Y_t = y].
     fn velocity(&self, point: &[f64], prepared: &[f64], shares: &[f64], out: &mut [f64]);
+}
+
+/// A slice of any family.
+enum AnySlice<'a> {
+    Isotropic(isotropic::IsotropicSlice<'a>),
+    Diagonal(diagonal::DiagonalSlice<'a>),
+    Dense(dense::DenseSlice<'a>),
+}
+
+impl<'a> std::ops::Deref for AnySlice<'a> {
+    type Target = dyn Slice + 'a;
+
+    fn deref(&self) -> &(dyn Slice + 'a) {
+        match self {
+            AnySlice::Isotropic(slice) => slice,
+            AnySlice::Diagonal(slice) => slice,
+            AnySlice::Dense(slice) => slice,
+        }
+    }
 }
 
 /// The weights, means and sizes that all families share. A diffusion has one end component of mean 0 and variance 0.
@@ -310,7 +331,7 @@ impl ExactPath {
         )
     }
 
-    fn slice(&self, time: f64) -> Box<dyn Slice + '_> {
+    fn slice(&self, time: f64) -> AnySlice<'_> {
         self.family.slice(Coefficients::at(&self.process, time))
     }
 
@@ -328,6 +349,9 @@ impl ExactPath {
         let chunk = rows
             .div_ceil(threads_for(rows * dim * self.components))
             .max(1);
+        if rows <= chunk {
+            return self.run_rows(shared, times, points, outputs);
+        }
         thread::scope(|scope| {
             let mut rest = outputs;
             for (block, part) in points.chunks(chunk * dim).enumerate() {
@@ -352,9 +376,9 @@ impl ExactPath {
         mut outputs: Outputs<'_>,
     ) {
         let dim = self.start.dim();
-        let mut prepared = vec![0.0; self.family.prepared_len()];
-        let mut shares = vec![0.0; self.components];
-        let mut last: Option<(f64, Box<dyn Slice + '_>)> = None;
+        let mut prepared = Buffer::zeros(self.family.prepared_len());
+        let mut shares = Buffer::zeros(self.components);
+        let mut last: Option<(f64, AnySlice<'_>)> = None;
         for (i, point) in points.chunks_exact(dim).enumerate() {
             let slice = match shared {
                 Some(slice) => slice,

@@ -8,7 +8,6 @@ use diffclf::free_energy::{
     end_correction,
 };
 use diffclf::model::{Content, Model};
-use diffclf::objective::ObjectiveName;
 use diffclf::rng::Purpose;
 use diffclf::system::System;
 use std::path::{Path, PathBuf};
@@ -160,18 +159,13 @@ fn energies_of(path: &Option<PathBuf>, rows: usize) -> Result<Option<Vec<f64>>> 
     Ok(Some(values))
 }
 
-/// Scores and velocities do not see F; every other objective compares times.
+/// Whether an objective of the training teaches F.
 fn classified(content: &Content) -> bool {
     let stages = &content.record.settings.stages;
     stages
         .iter()
         .flat_map(|stage| &stage.objectives)
-        .any(|term| {
-            !matches!(
-                term.objective,
-                ObjectiveName::Dsm | ObjectiveName::TargetScore | ObjectiveName::Velocity
-            )
-        })
+        .any(|term| term.objective.objective().teaches().free_energy())
 }
 
 /// BAR between the states themselves, where all energies are known.
