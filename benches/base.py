@@ -119,8 +119,8 @@ def main():
         shape = chosen["shape"] if isinstance(chosen["shape"], str) else "low-rank({low-rank})".format(**chosen["shape"])
         broad = f" + {chosen['background']}" if chosen["background"] else ""
         print(
-            f"| {name} | {len(rows)} x {rows.shape[1]} | {own_scores.mean():.3f} ({chosen['components']} {shape}, "
-            f"tie {chosen['tie']:g}{broad}) | {own['seconds']:.1f} | {other.mean():.3f} ({count}) | {seconds:.1f} | "
+            f"| {name} | {len(rows)} x {rows.shape[1]} | {own_scores.mean():.3f} ({chosen['members']} x {chosen['components']} {shape}, "
+            f"tie {chosen['tie']:.2g}{broad}) | {own['seconds']:.1f} | {other.mean():.3f} ({count}) | {seconds:.1f} | "
             f"{gap.mean():+.3f} +- {error:.3f} | {'yes' if met else 'no'} |",
             flush=True,
         )

@@ -216,11 +216,10 @@ impl<T: Real> Marginal<T> {
                     *variances.get(i).unwrap_or(&last)
                 })
             };
-            for i in 0..varied + common {
+            for (i, (mu, nu)) in means[0].iter().zip(&means[1]).enumerate() {
                 let (a, b) = (variance(Some(start), k, i), variance(end, l, i));
-                marginal
-                    .coordinates
-                    .push([means[0][i], means[1][i], a, b].map(T::from_f64));
+                let numbers = [*mu, *nu, a, b].map(T::from_f64);
+                marginal.coordinates.push(numbers);
             }
         }
         Ok(marginal)

@@ -454,8 +454,7 @@ fn check_orthonormal(axes: &[f64], dim: usize) -> Result<()> {
     for (i, a) in axes.chunks_exact(dim).enumerate() {
         for (j, b) in axes.chunks_exact(dim).enumerate().take(i + 1) {
             let (product, expected) = (dot(a, b), f64::from(u8::from(i == j)));
-            // Written so that NaN is refused.
-            if !((product - expected).abs() < 1e-6) {
+            if product.is_nan() || (product - expected).abs() > 1e-6 {
                 return Err(wrong(
                     format!("axes {j} and {i} with the scalar product {product}"),
                     "orthonormal axes".into(),

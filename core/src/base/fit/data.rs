@@ -152,7 +152,7 @@ impl Data {
             let mut time = 0.0;
             for lag in 1..=most {
                 let c = correlation(lag);
-                if !(c > noise) {
+                if c.is_nan() || c <= noise {
                     break;
                 }
                 time += c;

@@ -6,11 +6,12 @@
 //! narrower than the data resolve. Low rank: the leading axes of Sigma_k by a few steps of subspace iteration, one variance for the rest.
 
 use super::super::lanes::{LANES, Lane, Shares, Whiten, WhitenColumns, load};
+use super::axes::leading_axes;
 use super::{Shape, lower_inverse};
 use crate::engine::kernel::dispatch::dispatch;
 use crate::engine::kernel::gemm::{add_gram, packed_len};
 use crate::engine::{Isa, Pool};
-use crate::system::matrix::{add, cholesky, dot, multiply, symmetric_eigen};
+use crate::system::matrix::{add, cholesky};
 use std::f64::consts::TAU;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -141,6 +142,18 @@ impl Model {
             out.extend_from_slice(&log_sum[..block.len() / dim]);
         }
         out
+    }
+
+    /// The mixture `weight self + (1 - weight) other`.
+    pub fn joined(mut self, weight: f64, other: &Model) -> Model {
+        self.weights.iter_mut().for_each(|w| *w *= weight);
+        let others = other.weights.iter().map(|w| w * (1.0 - weight));
+        self.weights.extend(others);
+        self.means.extend_from_slice(&other.means);
+        self.covariances.extend_from_slice(&other.covariances);
+        self.axes.extend_from_slice(&other.axes);
+        self.refresh();
+        self
     }
 
     /// The same model with every covariance multiplied by `factor`.
@@ -386,62 +399,6 @@ impl Em<'_> {
                     );
                 }
             }
-        }
-    }
-}
-
-/// Turns `axes` (orthonormal rows) towards the leading eigenvectors of a symmetric matrix: `axes <- orthonormal(matrix axes)`, then the
-/// eigenvectors within their span. Gives the variances along them.
-pub(super) fn leading_axes(matrix: &[f64], dim: usize, axes: &mut [f64], steps: usize) -> Vec<f64> {
-    let rank = axes.len() / dim;
-    let mut moved = vec![0.0; axes.len()];
-    for _ in 0..steps {
-        for (axis, out) in axes.chunks_exact(dim).zip(moved.chunks_exact_mut(dim)) {
-            multiply(matrix, axis, out);
-        }
-        axes.copy_from_slice(&moved);
-        orthonormalise(axes, dim);
-    }
-    for (axis, out) in axes.chunks_exact(dim).zip(moved.chunks_exact_mut(dim)) {
-        multiply(matrix, axis, out);
-    }
-    let mut small = vec![0.0; rank * rank];
-    for i in 0..rank {
-        for j in 0..rank {
-            small[i * rank + j] = dot(&axes[i * dim..][..dim], &moved[j * dim..][..dim]);
-        }
-    }
-    super::super::mixture::symmetrise(&mut small, rank);
-    let (values, vectors) = symmetric_eigen(&small, rank);
-    moved.fill(0.0);
-    for (out, vector) in moved.chunks_exact_mut(dim).zip(vectors.chunks_exact(rank)) {
-        for (factor, axis) in vector.iter().zip(axes.chunks_exact(dim)) {
-            add(*factor, axis, out);
-        }
-    }
-    axes.copy_from_slice(&moved);
-    orthonormalise(axes, dim);
-    values
-}
-
-/// Gram and Schmidt, twice: once is not enough for rows that are nearly parallel. A row that vanishes becomes a coordinate axis.
-fn orthonormalise(rows: &mut [f64], dim: usize) {
-    for i in 0..rows.len() / dim {
-        let (before, rest) = rows.split_at_mut(i * dim);
-        let row = &mut rest[..dim];
-        for attempt in 0..=dim {
-            for _ in 0..2 {
-                for other in before.chunks_exact(dim) {
-                    add(-dot(other, row), other, row);
-                }
-                let norm = dot(row, row).sqrt();
-                row.iter_mut().for_each(|x| *x /= norm.max(1e-200));
-            }
-            if (dot(row, row) - 1.0).abs() < 1e-6 {
-                break;
-            }
-            row.fill(0.0);
-            row[attempt.min(dim - 1)] = 1.0;
         }
     }
 }

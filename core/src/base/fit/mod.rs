@@ -2,6 +2,7 @@
 //!
 //! The same rows, settings and machine type give the same bytes with any number of threads.
 
+mod axes;
 mod data;
 mod em;
 mod ends;
@@ -15,8 +16,9 @@ use crate::engine::{Isa, Pool};
 use crate::rng::Purpose;
 use crate::system::matrix::symmetric_eigen;
 use crate::{Error, Result};
+use axes::leading_axes;
 pub(super) use data::Data;
-use em::{Model, leading_axes};
+use em::Model;
 use select::Search;
 pub(super) use select::mean_and_error;
 use serde::{Deserialize, Serialize};
@@ -126,10 +128,12 @@ impl Default for FitSettings {
 pub struct Candidate {
     /// Structure of the covariances.
     pub shape: Shape,
-    /// Number of components.
+    /// Number of components of each member.
     pub components: usize,
     /// How many rows' worth of the common covariance each component borrows, in units of `dim + 2` rows.
     pub tie: f64,
+    /// Fits from different starts whose mean density is taken: 1 or 2.
+    pub members: usize,
     /// Weight of a broad component over everything.
     pub background: f64,
     /// Mean log-density of held-out rows, in nats per row.
@@ -174,7 +178,7 @@ pub fn fit(rows: &dyn Rows, settings: &FitSettings, pool: &Pool, isa: Isa) -> Re
     let shapes = shapes(&data, settings)?;
     let mut search = Search::new(&data, settings, pool, isa);
     let mut chosen = search.choose(&shapes)?;
-    let (model, background) = search.refit(&chosen)?;
+    let model = search.refit(&chosen)?;
     let held_out_rows = search.held_out_rows();
     // From the units of the fit to those of the rows.
     let jacobian: f64 = data.scale.iter().map(|s| s.ln()).sum();
@@ -182,7 +186,7 @@ pub fn fit(rows: &dyn Rows, settings: &FitSettings, pool: &Pool, isa: Isa) -> Re
     for candidate in tried.iter_mut().chain([&mut chosen]) {
         candidate.held_out -= jacobian;
     }
-    let mixture = mixture_of(&data, &model, background, settings.basis.as_deref())?;
+    let mixture = mixture_of(&data, model, settings.basis.as_deref())?;
     Ok(Fit {
         mixture,
         rows: data.len(),
@@ -236,20 +240,8 @@ fn shapes(data: &Data, settings: &FitSettings) -> Result<Vec<Shape>> {
 }
 
 /// The mixture in the coordinates of the rows.
-fn mixture_of(
-    data: &Data,
-    model: &Model,
-    background: Option<(f64, Model)>,
-    basis: Option<&[f64]>,
-) -> Result<MixtureBase> {
+fn mixture_of(data: &Data, mut model: Model, basis: Option<&[f64]>) -> Result<MixtureBase> {
     let dim = data.dim;
-    let mut model = model.clone();
-    if let Some((weight, broad)) = background {
-        model.weights.iter_mut().for_each(|w| *w *= 1.0 - weight);
-        model.weights.push(weight);
-        model.means.extend(broad.means);
-        model.covariances.extend(broad.covariances);
-    }
     let mut means = model.means.clone();
     for mean in means.chunks_exact_mut(dim) {
         for ((m, shift), scale) in mean.iter_mut().zip(&data.shift).zip(&data.scale) {

@@ -25,8 +25,12 @@ const LAST: (f64, usize) = (0.004, 200);
 const LEAST_GAIN: f64 = 0.3;
 /// Rows that are enough for all but the last steps of an iteration; a hundred per component, if that is more.
 const COARSE: usize = 4000;
-/// Starts of the last fit, and of the fits of the choice where they are quick.
+/// Starts of the fits of the choice, where they are quick.
 const STARTS: u64 = 3;
+/// Starts of the last fit.
+const LAST_STARTS: u64 = 4;
+/// Nats per row from which on twice the components are worth their cost.
+const MEMBER_GAIN: f64 = 0.01;
 /// How far a broad component over everything reaches beyond the data.
 const BROAD: f64 = 2.0;
 
@@ -76,6 +80,9 @@ pub(in crate::base) fn mean_and_error(values: &[f64]) -> (f64, f64) {
     let error = (variance / (count as f64 * (count as f64 - 1.0).max(1.0))).sqrt();
     (mean, error)
 }
+
+/// What is asked of a model and the rows it has not seen.
+type Judge = dyn Fn(&Model, Isa, &[f64]) -> Vec<f64> + Sync;
 
 struct Best {
     candidate: Candidate,
@@ -127,22 +134,65 @@ impl<'a> Search<'a> {
                 expected: "rows that vary".into(),
             });
         };
-        // More or less common shape, as long as it helps.
-        for factor in [3.0, 1.0 / 3.0] {
+        // Less or more of the common shape, as long as it helps; more of it blurs thin components, so it must help for certain.
+        for (factor, errors) in [(1.0 / 3.0, LEAST_GAIN), (3.0, 1.0)] {
+            let before = best.candidate.tie;
             loop {
-                let tie = best.candidate.tie * factor;
-                let (shape, components) = (best.candidate.shape, best.candidate.components);
-                let trial = (1e-3..1e5)
-                    .contains(&tie)
-                    .then(|| self.try_one(shape, components, tie));
-                match trial.flatten() {
-                    Some(other) if self.better(&other, &best, 1.0) => best = other,
+                let Candidate {
+                    shape,
+                    components,
+                    tie,
+                    ..
+                } = best.candidate;
+                let tie = tie * factor;
+                if !(1e-3..1e4).contains(&tie) {
+                    break;
+                }
+                match self.try_one(shape, components, tie) {
+                    Some(other) if self.better(&other, &best, errors) => best = other,
                     _ => break,
                 }
             }
+            if best.candidate.tie != before {
+                break;
+            }
         }
+        self.neighbours(&mut best);
+        self.second_member(&mut best);
         self.background(&mut best);
         Ok(best.candidate)
+    }
+
+    /// With another strength of the prior, one step fewer or more components may be better.
+    fn neighbours(&mut self, best: &mut Best) {
+        let Candidate {
+            shape,
+            components,
+            tie,
+            ..
+        } = best.candidate;
+        if tie == 1.0 {
+            return;
+        }
+        let at = COMPONENTS.iter().position(|k| *k == components);
+        let near = |step: isize| at.and_then(|at| COMPONENTS.get(at.checked_add_signed(step)?));
+        for (step, errors) in [(-1, 0.0), (1, LEAST_GAIN)] {
+            let Some(count) = near(step).filter(|k| self.affords(**k)) else {
+                continue;
+            };
+            if let Some(other) = self.try_one(shape, *count, tie)
+                && self.better(&other, best, errors)
+            {
+                *best = other;
+            }
+        }
+    }
+
+    /// Whether so many components may be tried: each needs some distinct rows of its own.
+    fn affords(&self, count: usize) -> bool {
+        let distinct = self.data.len() as f64 / self.data.multiplicity;
+        count <= self.settings.most_components.max(1)
+            && (count == 1 || distinct >= 4.0 * count as f64)
     }
 
     /// Whether the gain is more than `errors` of its standard errors.
@@ -155,10 +205,8 @@ impl<'a> Search<'a> {
     fn grow(&mut self, shape: Shape, rival: Option<&Best>) -> Option<Best> {
         let mut best: Option<Best> = None;
         let mut idle = 0;
-        let (n, most) = (self.data.len() as f64, self.settings.most_components);
-        for count in COMPONENTS.into_iter().filter(|count| *count <= most.max(1)) {
-            // A component needs some distinct rows of its own.
-            if count > 1 && n / self.data.multiplicity < 4.0 * count as f64 {
+        for count in COMPONENTS {
+            if !self.affords(count) {
                 break;
             }
             let Some(found) = self.try_one(shape, count, 1.0) else {
@@ -189,12 +237,13 @@ impl<'a> Search<'a> {
     }
 
     fn try_one(&mut self, shape: Shape, components: usize, tie: f64) -> Option<Best> {
-        let scores = self.held_out(shape, components, tie)?;
+        let scores = self.held_out(shape, components, tie, 0)?;
         let (held_out, error) = scores.gain(None);
         let candidate = Candidate {
             shape,
             components,
             tie,
+            members: 1,
             background: 0.0,
             held_out,
             error,
@@ -204,35 +253,66 @@ impl<'a> Search<'a> {
     }
 
     /// The model fitted without each part in turn, judged on that part.
-    fn held_out(&self, shape: Shape, components: usize, tie: f64) -> Option<Scores> {
-        self.each_part(
-            &|model, isa, rows| model.log_densities(isa, rows),
+    fn held_out(&self, shape: Shape, components: usize, tie: f64, member: u64) -> Option<Scores> {
+        let judge = |model: &Model, isa: Isa, rows: &[f64]| model.log_densities(isa, rows);
+        self.each_part(&judge, (shape, components, tie), member)
+    }
+
+    /// The mean density of two fits from other starts: each ends in an optimum of its own, and the mean is never worse than they are
+    /// on average. It costs twice the components.
+    fn second_member(&mut self, best: &mut Best) {
+        let Candidate {
             shape,
             components,
             tie,
-        )
+            ..
+        } = best.candidate;
+        if components == 1 || !self.affords(2 * components) {
+            return;
+        }
+        let Some(second) = self.held_out(shape, components, tie, 1) else {
+            return;
+        };
+        let pairs = best.scores.0.iter().zip(&second.0);
+        let half = 0.5_f64.ln();
+        let mixed = Scores(pairs.map(|(a, b)| log_add(a + half, b + half)).collect());
+        let (held_out, error) = mixed.gain(None);
+        let other = Best {
+            candidate: Candidate {
+                members: 2,
+                held_out,
+                error,
+                ..best.candidate.clone()
+            },
+            scores: mixed,
+        };
+        self.tried.push(other.candidate.clone());
+        let (gain, _) = other.scores.gain(Some(&best.scores));
+        if self.better(&other, best, 2.0) && gain > MEMBER_GAIN {
+            *best = other;
+        }
     }
 
     fn each_part(
         &self,
-        judge: &(dyn Fn(&Model, Isa, &[f64]) -> Vec<f64> + Sync),
-        shape: Shape,
-        components: usize,
-        tie: f64,
+        judge: &Judge,
+        structure: (Shape, usize, f64),
+        member: u64,
     ) -> Option<Scores> {
         let data = self.data;
         let folds = usize::from(self.parts);
         let results: Vec<Mutex<Option<Vec<f64>>>> = (0..folds).map(|_| Mutex::new(None)).collect();
         let job = |pool: Option<&Pool>, fold: usize| {
             let own = fold as u8;
-            let thin = |i: usize| self.thin == 1 || (i / data.block.max(1)) % self.thin == 0;
+            let thin =
+                |i: usize| self.thin == 1 || (i / data.block.max(1)).is_multiple_of(self.thin);
             let mut rows = data.share(|i| data.fold[i] != own && thin(i));
             if rows.is_empty() {
                 rows = data.rows.clone();
             }
             let test = data.share(|i| data.fold[i] == own);
-            let start = components as u64 * 64 + fold as u64;
-            let model = self.best_of(&rows, shape, components, tie, (start, CHOICE, pool));
+            let start = (member << 16) + structure.1 as u64 * 64 + fold as u64;
+            let model = self.best_of(&rows, structure, (start, CHOICE, pool));
             let scores = model.map(|model| judge(&model, self.isa, &test));
             *results[fold].lock().unwrap_or_else(PoisonError::into_inner) = scores;
         };
@@ -260,9 +340,7 @@ impl<'a> Search<'a> {
     fn best_of(
         &self,
         rows: &[f64],
-        shape: Shape,
-        components: usize,
-        tie: f64,
+        (shape, components, tie): (Shape, usize, f64),
         (start, effort, pool): (u64, (f64, usize), Option<&Pool>),
     ) -> Option<Model> {
         let dim = self.data.dim;
@@ -293,7 +371,8 @@ impl<'a> Search<'a> {
         let tolerance = |n: usize| effort.0 * (dim as f64 / (2.0 * n as f64)).sqrt();
         let starts = match components {
             1 => 1,
-            _ if n * components * dim <= 200_000 || effort == LAST => STARTS,
+            _ if effort == LAST => LAST_STARTS,
+            _ if n * components * dim <= 200_000 => STARTS,
             _ => 1,
         };
         let mut best: Option<(f64, Model)> = None;
@@ -313,7 +392,7 @@ impl<'a> Search<'a> {
         if every == 1 {
             return Some(model);
         }
-        let found = em.run(model, (tolerance(n), effort.1 / 4));
+        let found = em.run(model, (tolerance(n), effort.1));
         found.map(|(_, model)| model)
     }
 
@@ -326,15 +405,12 @@ impl<'a> Search<'a> {
                 m.log_densities(isa, rows)
             })
         };
-        let Some(Scores(broad)) = self.each_part(&broad, shape, 1, tie) else {
+        let Some(Scores(broad)) = self.each_part(&broad, (shape, 1, tie), 0) else {
             return;
         };
         for weight in [0.003, 0.01, 0.03, 0.1] {
             let own = best.scores.0.iter().zip(&broad);
-            let mixed = own.map(|(a, b)| {
-                let (a, b) = (a + f64::ln_1p(-weight), b + weight.ln());
-                a.max(b) + (-(a - b).abs()).exp().ln_1p()
-            });
+            let mixed = own.map(|(a, b)| log_add(a + f64::ln_1p(-weight), b + weight.ln()));
             let scores = Scores(mixed.collect());
             let (held_out, error) = scores.gain(None);
             let candidate = Candidate {
@@ -352,23 +428,32 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The chosen structure fitted to all rows, and the broad component with its weight.
-    pub fn refit(&self, chosen: &Candidate) -> Result<(Model, Option<(f64, Model)>)> {
+    /// The chosen structure fitted to all rows, with its second member and its broad component.
+    pub fn refit(&self, chosen: &Candidate) -> Result<Model> {
         let rows = &self.data.rows;
-        let last = |count| {
-            let how = (1 << 32, LAST, Some(self.pool));
-            let model = self.best_of(rows, chosen.shape, count, chosen.tie, how);
+        let last = |count, member| {
+            let how = ((1_u64 << 32) + member, LAST, Some(self.pool));
+            let model = self.best_of(rows, (chosen.shape, count, chosen.tie), how);
             model.ok_or_else(|| Error::Value {
                 name: "mixture base",
                 found: "a fit to all rows that breaks down".into(),
                 expected: "finite likelihoods; look for values that are far too large".into(),
             })
         };
-        let model = last(chosen.components)?;
-        if chosen.background == 0.0 {
-            return Ok((model, None));
+        let mut model = last(chosen.components, 0)?;
+        if chosen.members == 2 {
+            model = model.joined(0.5, &last(chosen.components, 1)?);
         }
-        let broad = last(1)?.inflated(BROAD * BROAD);
-        Ok((model, broad.map(|broad| (chosen.background, broad))))
+        if chosen.background > 0.0
+            && let Some(broad) = last(1, 0)?.inflated(BROAD * BROAD)
+        {
+            model = model.joined(1.0 - chosen.background, &broad);
+        }
+        Ok(model)
     }
+}
+
+/// log(e^a + e^b).
+fn log_add(a: f64, b: f64) -> f64 {
+    a.max(b) + (-(a - b).abs()).exp().ln_1p()
 }

@@ -117,7 +117,8 @@ fn files_bring_back_every_bit_and_hostile_ones_are_refused() {
             .unwrap_err()
             .to_string()
     };
-    let cases: [(&MixtureBase, &dyn Fn(&mut serde_json::Value), &str); 11] = [
+    type Change<'a> = &'a dyn Fn(&mut serde_json::Value);
+    let cases: [(&MixtureBase, Change<'_>, &str); 11] = [
         (&diagonal, &|v| v["dim"] = 0.into(), "dimension"),
         (&diagonal, &|v| v["dim"] = u64::MAX.into(), "numbers"),
         (&diagonal, &|v| v["weights"][1] = 0.into(), "positive"),

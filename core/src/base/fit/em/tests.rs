@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::rng::{Purpose, Stream};
-use crate::system::matrix::tests::random_covariance;
 use crate::system::mixture::tests::examples;
 
 fn em<'a>(rows: &'a [f64], dim: usize, floor: &'a [f64], prior: f64) -> Em<'a> {
@@ -88,38 +87,6 @@ fn threads_do_not_change_a_bit() {
     for threads in [1, 2, 5] {
         assert!(run(Some(&Pool::new(threads))) == alone, "{threads} threads");
     }
-}
-
-#[test]
-fn leading_axes_are_eigenvectors() {
-    let dim = 9;
-    let matrix = random_covariance(dim, 3);
-    let mut values = symmetric_eigen(&matrix, dim).0;
-    values.sort_by(|a, b| b.total_cmp(a));
-    let mut axes = vec![0.0; 3 * dim];
-    for i in 0..3 {
-        axes[i * dim + i] = 1.0;
-    }
-    let mut found = leading_axes(&matrix, dim, &mut axes, 500);
-    for (axis, value) in axes.chunks_exact(dim).zip(&found) {
-        let mut image = vec![0.0; dim];
-        multiply(&matrix, axis, &mut image);
-        add(-value, axis, &mut image);
-        assert!(dot(&image, &image).sqrt() < 1e-6);
-    }
-    found.sort_by(|a, b| b.total_cmp(a));
-    for (a, b) in found.iter().zip(&values) {
-        assert!((a - b).abs() < 1e-9, "{found:?} {values:?}");
-    }
-    // Rows that vanish or repeat are replaced: the axes stay orthonormal.
-    let mut flat = vec![0.0; dim * dim];
-    flat[0] = 2.0;
-    let mut axes = vec![0.0; 2 * dim];
-    axes[0] = 1.0;
-    axes[dim] = 1.0;
-    leading_axes(&flat, dim, &mut axes, 3);
-    assert!(dot(&axes[..dim], &axes[dim..]).abs() < 1e-12);
-    assert!((dot(&axes[dim..], &axes[dim..]) - 1.0).abs() < 1e-12);
 }
 
 #[test]
