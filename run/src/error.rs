@@ -233,7 +233,7 @@ impl Error {
                 name,
                 found,
                 expected,
-            } => words!(Setting::new(*name), " is ", found, ", expected ", expected),
+            } => words!(Setting::new(name), " is ", found, ", expected ", expected),
             Self::Refused(words) => words.clone(),
             Self::Nothing => words!(
                 "nothing to learn from: give a .npy file, or a built-in system with ",
