@@ -3,6 +3,8 @@
 use crate::error::{Error, Result};
 use crate::files::MappedNpy;
 use crate::machine::Machine;
+use crate::words;
+use crate::words::Setting;
 use diffclf::free_energy::{
     Bar, EndCorrection, LearnedDifference, MbarSettings, PathEstimate, PathSamples, bar,
     end_correction,
@@ -225,9 +227,9 @@ fn trained_system(content: &Content, endpoint: usize) -> Result<System> {
     let record = content.record.data.get(endpoint);
     match record.and_then(|record| record.system_seed.map(|seed| (&record.name, seed))) {
         Some((name, seed)) => Ok(System::by_name(name, content.spec.dim, seed)?),
-        None => Err(Error::Usage(format!(
-            "the model was trained on a file: give samples of {} as .npy",
-            ["the data", "the second endpoint (--end)"][endpoint.min(1)]
+        None => Err(Error::Refused(words!(
+            "the model was trained on a file: give samples of it as .npy, with ",
+            Setting::new(["data", "end"][endpoint.min(1)])
         ))),
     }
 }
