@@ -163,11 +163,11 @@ impl<T: Real> Pass<'_, T> {
         let (mut sum, mut rate, mut trace) = ([0.0; LANES], [T::ZERO; LANES], [T::ZERO; LANES]);
         let varied = coordinates[..m.varied].chunks(8).zip(projected.chunks(8));
         for ((coordinates, projected), pulls) in varied.zip(pulls.chunks_mut(8)) {
-            // One logarithm for eight variances; products of four stay within the range of single precision.
+            // One logarithm for eight variances; products of two stay within the range of single precision.
             let mut product = [1.0; LANES];
-            let fours = coordinates.chunks(4).zip(projected.chunks(4));
-            for ((coordinates, projected), pulls) in fours.zip(pulls.chunks_mut(4)) {
-                let (mut four, mut square) = ([T::ONE; LANES], [T::ZERO; LANES]);
+            let twos = coordinates.chunks(2).zip(projected.chunks(2));
+            for ((coordinates, projected), pulls) in twos.zip(pulls.chunks_mut(2)) {
+                let (mut two, mut square) = ([T::ONE; LANES], [T::ZERO; LANES]);
                 for ((x, p), pull) in coordinates.iter().zip(projected).zip(pulls) {
                     for lane in 0..LANES {
                         let a = away(p[lane], x, lane);
@@ -176,7 +176,7 @@ impl<T: Real> Pass<'_, T> {
                         let w = a * inverse;
                         pull[lane] = w;
                         square[lane] = a.mul_add::<FMA>(w, square[lane]);
-                        four[lane] = four[lane] * v;
+                        two[lane] = two[lane] * v;
                         if RATES {
                             let curvature = w.mul_add::<FMA>(w, -inverse);
                             trace[lane] += curvature;
@@ -188,7 +188,7 @@ impl<T: Real> Pass<'_, T> {
                     }
                 }
                 for lane in 0..LANES {
-                    product[lane] *= four[lane].to_f64();
+                    product[lane] *= two[lane].to_f64();
                     sum[lane] += square[lane].to_f64();
                 }
             }

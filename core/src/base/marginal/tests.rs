@@ -267,3 +267,41 @@ fn ends_without_common_axes_are_refused() {
     assert!(message(&full, &low).contains("axes that both ends share"));
     assert!(message(&full, &isotropic(2)).contains("dimension 3"));
 }
+
+/// Variances of 1e-12 (columns in small units) and of 1e12 neither underflow nor overflow in single precision.
+#[test]
+fn very_small_and_large_units_keep_single_precision() {
+    for unit in [1e-6, 1e6] {
+        let base = &bases(5, 3)[2];
+        let super::super::Spread::Axes {
+            rank,
+            axes,
+            variances,
+            rest,
+        } = base.spread().clone()
+        else {
+            panic!("the third base is full")
+        };
+        let scaled = MixtureBase::new(
+            5,
+            base.weights().to_vec(),
+            base.means().iter().map(|m| m * unit).collect(),
+            super::super::Spread::Axes {
+                rank,
+                axes,
+                variances: variances.iter().map(|v| v * unit * unit).collect(),
+                rest,
+            },
+        )
+        .unwrap();
+        let point = [0.3, -1.2, 0.8, 0.1, 0.5];
+        let moved = point.map(|x| x * unit);
+        let single = Marginal::<f32>::new(&scaled, None, Isa::detect()).unwrap();
+        let found = evaluate(&single, &moved, &[Level::data()], 1).log_density[0];
+        let expected = base.log_density(&point) - 5.0 * f64::ln(unit);
+        assert!(
+            (found - expected).abs() < 1e-4 * expected.abs(),
+            "{found} {expected}"
+        );
+    }
+}
