@@ -42,7 +42,7 @@ fn a_reproduction_goes_on_where_it_stopped() {
 #[test]
 fn scores_are_blind_and_classifiers_are_not() {
     let place = Place::new();
-    let text = place.run("reproduce blindness --quick -o out --quiet");
+    let text = place.run("reproduce blindness --quick -o out --keep kept --quiet");
     assert!(text.contains("relative_rise"), "{text}");
     let results = place.json("out/results.json");
     let rise = |cell: &str| {
@@ -54,6 +54,12 @@ fn scores_are_blind_and_classifiers_are_not() {
         assert!(100.0 * rise(cell) < rise("posterior"), "{results}");
     }
     assert!(place.text("out/time-score.svg").starts_with("<svg"));
+    // Kept cells give the same tables again.
+    let again = place.run("reproduce blindness --quick -o again --redraw kept --quiet");
+    assert_eq!(again, text);
+    assert_eq!(place.json("again/results.json"), results);
+    assert_eq!(place.text("again/table.md"), place.text("out/table.md"));
+    place.refused("reproduce blindness --redraw kept", 2, &["--keep"]);
 }
 
 /// The ratio to the corrected limit is 1, its error of first order; the printed constants are far off.
