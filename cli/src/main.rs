@@ -3,6 +3,8 @@
 mod annealing;
 mod bridge;
 mod commands;
+mod error;
+mod help;
 mod machine;
 mod opened;
 mod print;
@@ -76,8 +78,8 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            print::note(&format!("{}: {error}", error.kind()));
-            ExitCode::from(error.exit_code())
+            print::note(&format!("{}: {}", error::kind(&error), error::told(&error)));
+            ExitCode::from(error::exit_code(&error))
         }
     }
 }

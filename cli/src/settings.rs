@@ -1,5 +1,6 @@
 //! The settings of a training run as flags: a mirror of [`diffclf_run::settings::Settings`], key by key.
 
+use crate::help;
 use diffclf::energy::Form;
 use diffclf::process::{Process, Spacing, TimeSampler};
 use diffclf::train::Decay;
@@ -18,14 +19,12 @@ pub struct SettingsArgs {
     /// Samples of the second endpoint, for an interpolant
     #[arg(long, value_name = "DATA1.npy", help_heading = "Data")]
     pub end: Option<PathBuf>,
-    /// Learn a built-in system instead of a file: mog40, mog2, pair-a, pair-b, two-modes, rings, boxes, moons, checkerboard
-    #[arg(long, value_name = "NAME", help_heading = "Data")]
+    #[arg(long, help = help::system(), value_name = "NAME", help_heading = "Data")]
     pub system: Option<String>,
     /// Built-in system at the second endpoint, for an interpolant
     #[arg(long, value_name = "NAME", help_heading = "Data")]
     pub end_system: Option<String>,
-    /// Dimension of the system (mog40, mog2 and the pair take any; the others live in the plane)
-    #[arg(long, value_name = "D", help_heading = "Data")]
+    #[arg(long, help = help::dim(), value_name = "D", help_heading = "Data")]
     pub dim: Option<usize>,
     /// Seed of the system's own parameters (the means of mog40) [default: 0]
     #[arg(long, value_name = "SEED", help_heading = "Data", value_parser = clap::value_parser!(u64).range(..=LARGEST_SEED))]
@@ -82,9 +81,7 @@ pub struct SettingsArgs {
     /// Number of particles: the energy becomes a sum over pairs of a function of their distance
     #[arg(long, value_name = "N", help_heading = "Model")]
     pub particles: Option<usize>,
-    /// How the network gives the energy: inner-product, inner-product-plus-scalar, squared-norm, residual-squared-norm,
-    /// scalar [default: follows process and network]
-    #[arg(long, value_name = "FORM", help_heading = "Model", value_parser = word::<Form>)]
+    #[arg(long, help = help::form(), value_name = "FORM", help_heading = "Model", value_parser = word::<Form>)]
     pub form: Option<Form>,
 
     /// Weighted sum of losses, such as dsm+0.5*diffclf; all names below [default: dsm+diffclf]
@@ -110,8 +107,7 @@ pub struct SettingsArgs {
         help_heading = "Training"
     )]
     pub rate: Option<f64>,
-    /// Learning rate after the warm-up: constant or cosine, in each stage [default: cosine]
-    #[arg(long, value_name = "SHAPE", help_heading = "Training", value_parser = word::<Decay>)]
+    #[arg(long, help = help::decay(), value_name = "SHAPE", help_heading = "Training", value_parser = word::<Decay>)]
     pub decay: Option<Decay>,
     /// Steps in which each stage's learning rate grows from 0 [default: 0]
     #[arg(long, value_name = "STEPS", help_heading = "Training")]
@@ -142,16 +138,12 @@ pub struct SettingsArgs {
     #[arg(skip)]
     pub kernel: Option<String>,
 
-    /// Noising process: vp, ve, edm, linear, trigonometric, or with parameters '{kind = "vp", beta_max = 10.0}'
-    /// [default: vp; linear if there is a second endpoint]
-    #[arg(long, value_name = "PROCESS", help_heading = "Model")]
+    #[arg(long, help = help::process(), value_name = "PROCESS", help_heading = "Model")]
     pub process: Option<Named<Process>>,
     /// Spacing of the time grid: linear, power, or '{kind = "power", rho = 7.0}' [default: follows the process]
     #[arg(long, value_name = "SPACING", help_heading = "Model")]
     pub spacing: Option<Named<Spacing>>,
-    /// How times are drawn: multiscale, close, grid, grid-stratified, uniform, stratified, log-snr-normal [default: multiscale;
-    /// close for losses that contain density ratios]
-    #[arg(long, value_name = "SAMPLER", help_heading = "Training")]
+    #[arg(long, help = help::times(), value_name = "SAMPLER", help_heading = "Training")]
     pub times: Option<Named<TimeSampler>>,
 }
 
@@ -163,5 +155,91 @@ impl SettingsArgs {
         };
         let table = toml::Table::try_from(self).map_err(|error| wrong(&error))?;
         table.try_into().map_err(|error| wrong(&error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::train;
+    use clap::Args as _;
+    use diffclf_run::settings::Settings;
+
+    /// The flag of a key, where it is not the key itself.
+    fn argument(key: &str) -> &str {
+        match key {
+            "standardise" => "no_standardise",
+            key => key,
+        }
+    }
+
+    #[test]
+    fn every_setting_has_a_flag_and_every_flag_a_setting() {
+        let mirror = serde_json::to_value(SettingsArgs::default()).unwrap();
+        let mirrored: Vec<&String> = mirror.as_object().unwrap().keys().collect();
+        let keys = Settings::keys();
+        assert_eq!(mirrored, keys.iter().collect::<Vec<_>>());
+        let command = train::Args::augment_args(clap::Command::new("train"));
+        let flags: Vec<&str> = command
+            .get_arguments()
+            .map(|a| a.get_id().as_str())
+            .collect();
+        for key in &keys {
+            assert!(flags.contains(&argument(key)), "{key} has no flag");
+        }
+        // What belongs to the call and not to the run.
+        let call = [
+            "config",
+            "output",
+            "resume",
+            "force",
+            "checkpoint_every",
+            "no_report",
+            "quiet",
+            "threads",
+        ];
+        for flag in flags {
+            let known = keys.iter().any(|key| argument(key) == flag) || call.contains(&flag);
+            assert!(known, "{flag} is no setting");
+        }
+    }
+
+    #[test]
+    fn flags_are_written_as_they_are_taken() {
+        use diffclf_run::words::Setting;
+        let command = train::Args::augment_args(clap::Command::new("train"));
+        for argument in command.get_arguments().filter(|a| !a.is_positional()) {
+            let long = argument.get_long().unwrap();
+            let name: &'static str = argument.get_id().as_str().to_string().leak();
+            let told = crate::error::flag(&Setting::new(name));
+            let short = argument.get_short().map(|short| format!("-{short}"));
+            assert!(
+                told == format!("--{long}") || Some(&told) == short.as_ref(),
+                "{told}"
+            );
+        }
+    }
+
+    #[test]
+    fn help_lists_every_member_of_the_families() {
+        use diffclf::objective::ObjectiveName;
+        use diffclf::system::System;
+        let mut command = train::Args::augment_args(clap::Command::new("train"));
+        let text = command.render_long_help().to_string();
+        let words: Vec<&str> = text
+            .split(|c: char| !(c.is_alphanumeric() || c == '-'))
+            .collect();
+        let samplers = TimeSampler::ALL.map(|sampler| sampler.name());
+        let objectives = ObjectiveName::ALL.map(|name| name.objective().name());
+        let families: [&[&str]; 5] = [
+            &System::NAMES,
+            &Process::NAMES,
+            &samplers,
+            &objectives,
+            diffclf_run::named::words_of::<Form>(),
+        ];
+        for name in families.into_iter().flatten() {
+            assert!(words.contains(name), "{name} is missing in\n{text}");
+        }
     }
 }

@@ -1,7 +1,8 @@
 //! `Stop`: a first Ctrl-C (or SIGTERM) asks a long command to save and end; a second one ends it at once.
 
+use crate::error::EXIT_INTERRUPTED;
 use crate::print::note;
-use diffclf_run::error::{EXIT_INTERRUPTED, Error, Result};
+use diffclf_run::{Error, Result};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,8 +1,10 @@
 //! `Terminal`: long work followed by a person at a terminal, or by a log.
 
+use crate::error::flag;
 use crate::print::note;
 use crate::progress::Progress;
 use crate::stop::Stop;
+use diffclf_run::notice::Notice;
 use diffclf_run::{Bar, Result, Watch};
 
 /// Progress and notes on standard error; a signal stops the work, where it can be stopped.
@@ -33,6 +35,10 @@ impl Watch for Terminal {
         if !self.quiet {
             note(text);
         }
+    }
+
+    fn notice(&self, notice: &Notice) {
+        self.note(&format!("note: {}", notice.words().told(&flag)));
     }
 
     fn stopped(&self) -> bool {

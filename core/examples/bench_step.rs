@@ -14,7 +14,7 @@ use diffclf::process::sampler::GridStratified;
 use diffclf::process::{Process, TimeSampler};
 use diffclf::rng::{Part, Purpose, Stream};
 use diffclf::system::System;
-use diffclf::train::{Adam, Endpoints, InMemory, Losses, Shuffled, Source, Step, StepPlan, clip};
+use diffclf::train::{Adam, Endpoints, InMemory, Losses, Shuffled, Source, Step, StepSpec, clip};
 
 /// What is timed.
 #[derive(Clone)]
@@ -71,7 +71,7 @@ impl Case {
     }
 
     fn step(&self, pool: Arc<Pool>, isa: Isa) -> Result<Step<f32>> {
-        let plan = StepPlan {
+        let plan = StepSpec {
             terms: parse_terms(self.terms)?,
             levels: self.levels,
             batch: self.batch,

@@ -63,6 +63,7 @@
 //! # }
 //! ```
 
+pub mod base;
 pub mod energy;
 pub mod engine;
 pub mod error;

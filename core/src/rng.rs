@@ -115,6 +115,8 @@ purposes! {
     Propose = 33,
     /// Dealings of a permutation test.
     Deal = 34,
+    /// Splits and starts of a mixture's fit.
+    Base = 35,
     /// The second noise of a pair of close times.
     Partner(part: Part) = 40,
     /// The noise of points at known ends.

@@ -4,16 +4,17 @@ use std::alloc::{GlobalAlloc, Layout, System as Memory};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use diffclf::energy::exact::ExactPath;
 use diffclf::energy::{Coordinates, Form, ModelSpec};
 use diffclf::engine::{Isa, Pool};
 use diffclf::network::NetworkSpec;
-use diffclf::objective::parse_terms;
+use diffclf::objective::{ObjectiveName, parse_terms};
 use diffclf::process::sampler::{GridStratified, LogSnrNormal, Uniform};
 use diffclf::process::{Process, TimeSampler};
 use diffclf::rng::Part;
 use diffclf::system::System;
 use diffclf::train::{
-    Adam, Endpoints, InMemory, Losses, Resampled, Shuffled, Source, Step, StepPlan, StepReport,
+    Adam, Endpoints, InMemory, Losses, Resampled, Shuffled, Source, Step, StepReport, StepSpec,
     TrainSettings, Trainer, average, clip,
 };
 
@@ -130,55 +131,100 @@ fn steps_do_not_allocate() {
             assert!(trainer.finished());
         }
 
-        // The parts by themselves, and times between the grid's levels.
-        for (terms, levels, times) in [
-            ("dsm", 1, TimeSampler::GridStratified(GridStratified {})),
-            ("dsm+diffclf", 3, TimeSampler::Uniform(Uniform {})),
-            (
-                "dsm+binary-diffclf",
-                2,
-                TimeSampler::LogSnrNormal(LogSnrNormal {
-                    mean: -1.0,
-                    std: 1.0,
-                }),
-            ),
-        ] {
-            let spec = model("vp", Form::ResidualSquaredNorm, 5);
-            let plan = StepPlan {
-                terms: parse_terms(terms).unwrap(),
-                levels,
-                batch: 100,
-                times,
-                seed: 3,
-                part: Part::Training,
-            };
-            let system = Arc::new(System::by_name("mog2", 5, 0).unwrap());
-            let source = Resampled::new(0, system, 1, Coordinates::identity(5));
-            let from = Endpoints {
-                start: Arc::new(source),
-                end: None,
-            };
-            let mut step =
-                Step::<f32>::new(&spec, plan, true, pool.clone(), Isa::detect()).unwrap();
-            let mut params: Vec<f32> = spec.layout().initialise(1);
-            let zero = vec![0f32; params.len()];
-            let (mut gradient, mut m, mut v, mut mean) =
-                (zero.clone(), zero.clone(), zero.clone(), zero);
-            let mut losses = Losses::default();
-            let mut advance = |number: u64| {
-                step.run(&params, number, &from, &mut losses, &mut gradient)
-                    .unwrap();
-                clip(&mut gradient, Some(0.5));
-                Adam::default().update(number + 1, 1e-3, &gradient, &mut params, &mut m, &mut v);
-                average(number, 0.99, &params, &mut mean);
-            };
-            advance(0);
-            let mut number = 0;
-            let found = requests(|| {
-                number += 5;
-                (number..number + 5).for_each(&mut advance);
-            });
-            assert_eq!(found, 0, "{terms}, {times:?}, {threads} threads");
+        // The parts by themselves; every objective, on the grid and between its levels.
+        let sums = [
+            ("vp", "dsm", 1),
+            ("vp", "dsm+diffclf", 3),
+            ("vp", "dsm+binary-diffclf", 2),
+            ("vp", "binary-bregman(generator=kl)", 2),
+            ("vp", "bregman(generator=js)", 3),
+            ("vp", "dsm+known-diffclf(ends=both)", 2),
+            ("vp", "ctsm", 2),
+            ("vp", "tsm", 2),
+            ("vp", "dre-infinity", 2),
+            ("vp", "0.1*fokker-planck", 2),
+            ("vp", "0.1*bayes", 2),
+            ("vp", "target-score", 2),
+            ("linear", "dsm+ctsm+tsm+target-score", 2),
+            ("linear", "known-diffclf(ends=both)+velocity", 2),
+        ];
+        for name in ObjectiveName::ALL.map(|o| o.objective().name()) {
+            assert!(sums.iter().any(|sum| sum.1.contains(name)), "{name}");
         }
+        for (process, terms, levels) in sums {
+            for times in [
+                TimeSampler::GridStratified(GridStratified {}),
+                TimeSampler::Uniform(Uniform {}),
+            ] {
+                let found = step_requests(process, terms, levels, times, &pool);
+                assert_eq!(found, 0, "{process}, {terms}, {times:?}, {threads} threads");
+            }
+        }
+        let normal = TimeSampler::LogSnrNormal(LogSnrNormal {
+            mean: -1.0,
+            std: 1.0,
+        });
+        assert_eq!(step_requests("vp", "dsm+diffclf", 2, normal, &pool), 0);
     }
+}
+
+/// Requests of steps on a sum, with the exact densities of its data known.
+fn step_requests(
+    process: &str,
+    terms: &str,
+    levels: usize,
+    times: TimeSampler,
+    pool: &Arc<Pool>,
+) -> usize {
+    let mut spec = model(process, Form::ResidualSquaredNorm, 5);
+    let interpolant = spec.process.is_interpolant();
+    spec.velocity = interpolant;
+    let parts = StepSpec {
+        terms: parse_terms(terms).unwrap(),
+        levels,
+        batch: 100,
+        times,
+        seed: 3,
+        part: Part::Training,
+    };
+    let system = |name: &str| Arc::new(System::by_name(name, 5, 0).unwrap());
+    let (start, end) = (system("mog40"), system("mog2"));
+    let mixture = |system: &System| system.mixture().unwrap().clone();
+    let truth = ExactPath::new(
+        spec.process,
+        mixture(&start),
+        interpolant.then(|| mixture(&end)),
+    );
+    let source = |endpoint, system| -> Arc<dyn Source> {
+        Arc::new(Resampled::new(
+            endpoint,
+            system,
+            1,
+            Coordinates::identity(5),
+        ))
+    };
+    let from = Endpoints {
+        start: source(0, start),
+        end: interpolant.then(|| source(1, end)),
+    };
+    let mut step = Step::<f32>::new(&spec, parts, true, pool.clone(), Isa::detect())
+        .unwrap()
+        .with_truth(Some(Arc::new(truth.unwrap())));
+    let mut params: Vec<f32> = spec.layout().initialise(1);
+    let zero = vec![0f32; params.len()];
+    let (mut gradient, mut m, mut v, mut mean) = (zero.clone(), zero.clone(), zero.clone(), zero);
+    let mut losses = Losses::default();
+    let mut advance = |number: u64| {
+        step.run(&params, number, &from, &mut losses, &mut gradient)
+            .unwrap();
+        clip(&mut gradient, Some(0.5));
+        Adam::default().update(number + 1, 1e-3, &gradient, &mut params, &mut m, &mut v);
+        average(number, 0.99, &params, &mut mean);
+    };
+    advance(0);
+    let mut number = 0;
+    requests(|| {
+        number += 5;
+        (number..number + 5).for_each(&mut advance);
+    })
 }

@@ -12,7 +12,7 @@ use diffclf::objective::parse_terms;
 use diffclf::process::{Process, TimeSampler};
 use diffclf::rng::{Part, Purpose, Stream};
 use diffclf::system::System;
-use diffclf::train::{Adam, Endpoints, InMemory, Losses, Shuffled, Source, Step, StepPlan, clip};
+use diffclf::train::{Adam, Endpoints, InMemory, Losses, Shuffled, Source, Step, StepSpec, clip};
 use diffclf_run::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -121,7 +121,7 @@ impl Runner {
         pool: Arc<Pool>,
         isa: Isa,
     ) -> Result<Runner> {
-        let plan = StepPlan {
+        let plan = StepSpec {
             terms: parse_terms(terms)?,
             levels,
             batch: evaluations / levels,

@@ -3,6 +3,8 @@
 use crate::bridge::{Bridge, BridgeChoice};
 use crate::error::{Error, Result};
 use crate::watch::{Bar, Done, Watch};
+use crate::words;
+use crate::words::Setting;
 use diffclf::energy::{Ending, Energy, LearnedEnergy, Prior, SystemEnergy};
 use diffclf::model::Content;
 use diffclf::process::TimeGrid;
@@ -196,18 +198,21 @@ impl Annealing {
             || self.diffusion
             || smc.adaptive.is_some()
         {
-            return Err(Error::Usage(
-                "an interpolant is annealed by smc or ais between the two data sets it was trained on; leave out --target, \
-                 --diffusion, --adaptive and --method exchange"
-                    .into(),
-            ));
+            return Err(Error::Refused(words!(
+                "an interpolant is annealed by smc or ais between the two data sets it was trained on; leave out ",
+                Setting::new("target"),
+                ", ",
+                Setting::new("diffusion"),
+                ", ",
+                Setting::new("adaptive"),
+                " and ",
+                Setting::to("method", "exchange")
+            )));
         }
         let bridge = Bridge::open(&self.bridge, content, learned)?;
         let count = self.levels.unwrap_or(content.spec.grid.levels());
         if count < 2 {
-            return Err(Error::Usage(format!(
-                "--levels is {count}, expected at least 2"
-            )));
+            return Err(Error::setting("levels", count, "at least 2"));
         }
         let known = bridge.times(&content.spec.grid);
         let exact = bridge.exact().map(|path| path as &dyn Energy);
@@ -280,9 +285,16 @@ impl Annealing {
         watch: &dyn Watch,
     ) -> Result<Done<Annealed>> {
         if self.weights || self.contest || self.diffusion || self.smc.adaptive.is_some() {
-            return Err(Error::Usage(
-                "--weights, --contest, --diffusion and --adaptive belong to smc and ais; leave them out with exchange".into(),
-            ));
+            return Err(Error::Refused(words!(
+                Setting::new("weights"),
+                ", ",
+                Setting::new("contest"),
+                ", ",
+                Setting::new("diffusion"),
+                " and ",
+                Setting::new("adaptive"),
+                " belong to smc and ais; leave them out with exchange"
+            )));
         }
         let ending = way.target.map(|target| Ending {
             path: way.energy,

@@ -1,8 +1,11 @@
 //! An interpolant run from one endpoint to the other: the rows to start from, and the velocity that moves them.
 
 use crate::data::read_rows;
+use crate::endpoints::mixtures;
 use crate::error::{Error, Result};
 use crate::exact::known_path;
+use crate::words;
+use crate::words::Setting;
 use diffclf::energy::exact::ExactPath;
 use diffclf::energy::{Energy, LearnedEnergy, LearnedVelocity, Velocity};
 use diffclf::model::Content;
@@ -86,15 +89,18 @@ impl BridgeChoice {
 
     fn refuse(&self, which: [bool; 4], owner: &str) -> Result<()> {
         let given = [
-            ("--towards", self.towards.is_some()),
-            ("--rows", self.rows.is_some()),
-            ("--velocity", self.velocity.is_some()),
-            ("--g", self.g.is_some()),
+            ("towards", self.towards.is_some()),
+            ("rows", self.rows.is_some()),
+            ("velocity", self.velocity.is_some()),
+            ("g", self.g.is_some()),
         ];
-        for ((flag, given), refused) in given.into_iter().zip(which) {
+        for ((key, given), refused) in given.into_iter().zip(which) {
             if given && refused {
-                return Err(Error::Usage(format!(
-                    "{flag} belongs to {owner}; leave it out"
+                return Err(Error::Refused(words!(
+                    Setting::new(key),
+                    " belongs to ",
+                    owner,
+                    "; leave it out"
                 )));
             }
         }
@@ -138,20 +144,25 @@ impl<'a> Bridge<'a> {
         };
         let field = match choice.velocity() {
             VelocityOrigin::Learned if !content.spec.velocity => {
-                return Err(Error::Usage(
-                    "the model has no velocity, which moves the samples of an interpolant; train one with +velocity in its \
-                     objective (--objective dsm+diffclf+velocity), or, between two built-in mixtures, use --velocity exact"
-                        .into(),
-                ));
+                return Err(Error::Refused(words!(
+                    "the model has no velocity, which moves the samples of an interpolant; train one with +velocity in its objective (",
+                    Setting::to("objective", "dsm+diffclf+velocity"),
+                    "), or, between two built-in mixtures, use ",
+                    Setting::to("velocity", "exact")
+                )));
             }
             VelocityOrigin::Learned => Field::Learned(energy.velocity()?),
             VelocityOrigin::Exact => match known_path(content)? {
                 Some(path) => Field::Exact(Box::new(path)),
                 None => {
-                    return Err(Error::Usage(format!(
-                        "the exact velocity is known between two built-in mixtures (mog40, mog2, two-modes, ...), and the model \
-                         was trained on {}; leave out --velocity exact, and train with +velocity in the objective",
-                        names()
+                    return Err(Error::Refused(words!(
+                        "the exact velocity is known between two built-in mixtures (",
+                        mixtures().join(", "),
+                        "), and the model was trained on ",
+                        names(),
+                        "; leave out ",
+                        Setting::to("velocity", "exact"),
+                        ", and train with +velocity in the objective"
                     )));
                 }
             },
@@ -230,9 +241,13 @@ impl<'a> Bridge<'a> {
                 let Some((data, system_seed)) =
                     data.and_then(|data| Some((data, data.system_seed?)))
                 else {
-                    return Err(Error::Usage(format!(
-                        "the {which} endpoint of the model is a file ({}); give rows of it to start from with --rows FILE.npy",
-                        data.map_or("unknown", |data| data.name.as_str())
+                    return Err(Error::Refused(words!(
+                        "the ",
+                        which,
+                        " endpoint of the model is a file (",
+                        data.map_or("unknown", |data| data.name.as_str()),
+                        "); give rows of it to start from with ",
+                        Setting::to("rows", "FILE.npy")
                     )));
                 };
                 let system = System::by_name(&data.name, dim, system_seed)?;
@@ -268,9 +283,17 @@ impl<'a> Bridge<'a> {
         let rows = points.len() / dim;
         let number = number.unwrap_or(rows);
         if number > rows {
-            return Err(Error::Usage(format!(
-                "-n is {number}, but {} has {rows} rows to start from; choose -n {rows}, or give more rows",
-                path.display()
+            return Err(Error::Refused(words!(
+                Setting::new("number"),
+                " is ",
+                number,
+                ", but ",
+                path.display().to_string(),
+                " has ",
+                rows,
+                " rows to start from; choose ",
+                Setting::to("number", rows.to_string()),
+                ", or give more rows"
             )));
         }
         points.truncate(number * dim);

@@ -4,9 +4,11 @@ use crate::anneal::Levels;
 use crate::error::{Error, Result};
 use crate::files::read_model;
 use crate::watch::{Done, Watch};
+use crate::words;
+use crate::words::Setting;
 use diffclf::energy::compose::{Composition, Expression, start_of};
 use diffclf::energy::exact::ExactPath;
-use diffclf::energy::{Energy, InDataCoordinates, LearnedEnergy, Prior};
+use diffclf::energy::{Energy, InDataCoordinates, LearnedEnergy, ModelSpec, Prior};
 use diffclf::engine::{Isa, Pool};
 use diffclf::metric::Regions;
 use diffclf::model::Model;
@@ -63,11 +65,15 @@ impl RegionShares {
 }
 
 /// `NAME=VALUE`; `flag` is what it was given to.
-pub fn binding<'a>(text: &'a str, flag: &str) -> Result<(&'a str, &'a str)> {
+pub fn binding<'a>(text: &'a str, key: &'static str) -> Result<(&'a str, &'a str)> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() && !value.is_empty() => Ok((name, value)),
-        _ => Err(Error::Usage(format!(
-            "{flag} is '{text}', expected a name and what it stands for, as in {flag} A=..."
+        _ => Err(Error::Refused(words!(
+            Setting::new(key),
+            " is '",
+            text,
+            "', expected a name and what it stands for, as in ",
+            Setting::to(key, "A=...")
         ))),
     }
 }
@@ -77,7 +83,7 @@ pub fn read_models(bindings: &[String]) -> Result<Vec<(&str, Model)>> {
     bindings
         .iter()
         .map(|text| {
-            let (name, path) = binding(text, "--model")?;
+            let (name, path) = binding(text, "model")?;
             Ok((name, read_model(path.as_ref())?))
         })
         .collect()
@@ -105,8 +111,13 @@ impl Compound<'_> {
             }
         }
         match names.iter().find(|name| !known.contains(name)) {
-            Some(name) => Err(Error::Usage(format!(
-                "'{name}' is not known; give --model {name}=FILE or --system {name}=SYSTEM"
+            Some(name) => Err(Error::Refused(words!(
+                "'",
+                name,
+                "' is not known; give ",
+                Setting::to("model", format!("{name}=FILE")),
+                " or ",
+                Setting::to("system", format!("{name}=SYSTEM"))
             ))),
             None => Ok(()),
         }
@@ -191,15 +202,24 @@ fn common(models: &[(&str, Model)]) -> Result<(Process, TimeGrid, usize)> {
         }
         let ends = |grid: &TimeGrid| (grid.t_min(), grid.t_max());
         if other.process != spec.process || ends(&other.grid) != ends(&spec.grid) {
-            return Err(Error::Usage(format!(
-                "{first} and {name} have different processes or times ({:?} from {} to {}, and {:?} from {} to {}); train them with \
-                 the same --process, --t-min and --t-max",
-                spec.process,
-                spec.grid.t_min(),
-                spec.grid.t_max(),
-                other.process,
-                other.grid.t_min(),
-                other.grid.t_max()
+            let law = |spec: &ModelSpec| {
+                let (low, high) = ends(&spec.grid);
+                format!("{:?} from {low} to {high}", spec.process)
+            };
+            return Err(Error::Refused(words!(
+                first,
+                " and ",
+                name,
+                " have different processes or times (",
+                law(spec),
+                ", and ",
+                law(other),
+                "); train them with the same ",
+                Setting::new("process"),
+                ", ",
+                Setting::new("t_min"),
+                " and ",
+                Setting::new("t_max")
             )));
         }
     }

@@ -1,11 +1,13 @@
-//! Where training rows come from: a memory-mapped file, a fixed set drawn from a system, or a system sampled afresh.
+//! `DataSet`: where training rows come from, a memory-mapped file, an array in memory, a fixed set drawn from a system, or a system
+//! sampled afresh. It owns what it holds, so that a training can outlive whoever opened it.
 
-use crate::error::{Error, Result};
+use crate::error::{DataFault, Error, Result};
 use crate::files::MappedNpy;
-use crate::settings::held_out_rows;
+use crate::notice::Notice;
+use crate::resolve::held_out_rows;
 use diffclf::energy::{Coordinates, Moments};
-use diffclf::format::npy::{ColumnStatistics, Npy};
-use diffclf::format::sha256_hex;
+use diffclf::format::npy::{ColumnStatistics, Npy, write_npy};
+use diffclf::format::{sha256_hex, sha256_of};
 use diffclf::model::DataRecord;
 use diffclf::rng::Purpose;
 use diffclf::system::{GaussianMixture, System};
@@ -19,18 +21,73 @@ const SYSTEM_DRAWS: usize = 1 << 16;
 const NARROW: f64 = 0.01;
 
 /// One endpoint's rows.
-pub struct Origin {
+pub struct DataSet {
     rows: Rows,
     record: DataRecord,
 }
 
 enum Rows {
     File(Arc<MappedNpy>),
+    Array(Array, usize),
     Drawn(Arc<System>, Arc<[f32]>),
     Fresh(Arc<System>),
 }
 
-impl Origin {
+/// Numbers in memory, row-major.
+#[derive(Debug, Clone)]
+pub enum Array {
+    /// In single precision.
+    F32(Arc<[f32]>),
+    /// In double precision.
+    F64(Arc<[f64]>),
+}
+
+impl Array {
+    fn len(&self) -> usize {
+        match self {
+            Self::F32(values) => values.len(),
+            Self::F64(values) => values.len(),
+        }
+    }
+
+    /// Digest of the .npy file that would hold it.
+    fn sha256(&self, rows: usize, dim: usize) -> Result<String> {
+        let digest = match self {
+            Self::F32(values) => sha256_of(|writer| write_npy(&[rows, dim], values, writer)),
+            Self::F64(values) => sha256_of(|writer| write_npy(&[rows, dim], values, writer)),
+        };
+        Ok(digest?)
+    }
+
+    /// The numbers from `first` on.
+    fn copy_f64(&self, first: usize, out: &mut [f64]) {
+        match self {
+            Self::F32(values) => {
+                for (out, x) in out.iter_mut().zip(&values[first..]) {
+                    *out = f64::from(*x);
+                }
+            }
+            Self::F64(values) => {
+                let count = out.len();
+                out.copy_from_slice(&values[first..][..count]);
+            }
+        }
+    }
+}
+
+impl From<Vec<f32>> for Array {
+    fn from(values: Vec<f32>) -> Self {
+        Self::F32(values.into())
+    }
+}
+
+impl From<Vec<f64>> for Array {
+    fn from(values: Vec<f64>) -> Self {
+        Self::F64(values.into())
+    }
+}
+
+impl DataSet {
     /// Maps a file and names its content.
     pub fn file(path: &Path) -> Result<Self> {
         let map = MappedNpy::open(path)?;
@@ -47,6 +104,35 @@ impl Origin {
         })
     }
 
+    /// An array of `rows` rows of `dim` columns. Under the name of a .npy file with the same numbers it is that file: the digest, the
+    /// rows and so the model are the same to the last bit.
+    pub fn from_array(
+        name: &str,
+        values: impl Into<Array>,
+        rows: usize,
+        dim: usize,
+    ) -> Result<Self> {
+        let values = values.into();
+        if rows == 0 || dim == 0 || rows.checked_mul(dim) != Some(values.len()) {
+            let fault = DataFault::Shape {
+                values: values.len(),
+                rows,
+                dim,
+            };
+            return Err(fault_of(name, fault));
+        }
+        let record = DataRecord {
+            name: name.into(),
+            system_seed: None,
+            rows: Some(rows),
+            sha256: Some(values.sha256(rows, dim)?),
+        };
+        Ok(Self {
+            rows: Rows::Array(values, dim),
+            record,
+        })
+    }
+
     /// A system at an endpoint; with `samples`, so many rows are drawn once with `seed`.
     pub fn system(
         endpoint: usize,
@@ -58,9 +144,11 @@ impl Origin {
         if let Some(rows) = samples
             && !(2..=usize::MAX / 8 / system.dim()).contains(&rows)
         {
-            return Err(Error::Usage(format!(
-                "--samples is {rows}, expected at least 2 and no more than fit in memory"
-            )));
+            return Err(Error::setting(
+                "samples",
+                rows,
+                "at least 2 and no more than fit in memory",
+            ));
         }
         let record = DataRecord {
             name: system.name().into(),
@@ -80,6 +168,11 @@ impl Origin {
         Ok(Self { rows, record })
     }
 
+    /// Whether the rows were given, in a file or an array, and not drawn from a system.
+    pub fn is_given(&self) -> bool {
+        matches!(self.rows, Rows::File(_) | Rows::Array(..))
+    }
+
     /// What the model file says of it.
     pub fn record(&self) -> &DataRecord {
         &self.record
@@ -88,7 +181,7 @@ impl Origin {
     /// The rows' exact law, where it is a known mixture.
     pub fn mixture(&self) -> Option<&GaussianMixture> {
         match &self.rows {
-            Rows::File(_) => None,
+            Rows::File(_) | Rows::Array(..) => None,
             Rows::Drawn(system, _) | Rows::Fresh(system) => system.mixture(),
         }
     }
@@ -97,14 +190,24 @@ impl Origin {
     pub fn dim(&self) -> Result<usize> {
         match &self.rows {
             Rows::File(map) => Ok(map.view()?.dim()),
+            Rows::Array(_, dim) => Ok(*dim),
             Rows::Drawn(system, _) | Rows::Fresh(system) => Ok(system.dim()),
         }
     }
 
-    /// Mean and variance; refuses data that have no density. `notice` is told what is odd but allowed.
-    pub fn moments(&self, notice: &mut dyn FnMut(String)) -> Result<Moments> {
+    /// Mean and variance; refuses data that have no density. `notices` gets what is odd but allowed.
+    pub fn moments(&self, notices: &mut Vec<Notice>) -> Result<Moments> {
         match &self.rows {
-            Rows::File(map) => file_moments(map, notice),
+            Rows::File(map) => {
+                let (view, name) = (map.view()?, map.path().display().to_string());
+                let read = |row: usize, out: &mut [f64]| view.copy_row_f64(row, out);
+                measured(&name, [view.rows(), view.dim()], &read, notices)
+            }
+            Rows::Array(values, dim) => {
+                let read = |row: usize, out: &mut [f64]| values.copy_f64(row * dim, out);
+                let shape = [values.len() / dim, *dim];
+                measured(&self.record.name, shape, &read, notices)
+            }
             Rows::Drawn(system, _) | Rows::Fresh(system) => Ok(system_moments(system)),
         }
     }
@@ -119,7 +222,8 @@ impl Origin {
                     Npy::parse(Mapped(map.clone())).map_err(|e| Error::about(map.path(), e))?,
                 )
             }
-            Rows::Drawn(system, values) => Values::Memory(values.clone(), system.dim()),
+            Rows::Array(values, dim) => Values::Memory(values.clone(), *dim),
+            Rows::Drawn(system, values) => Values::Memory(Array::F32(values.clone()), system.dim()),
             Rows::Fresh(system) => return Ok(Prepared::Fresh(system.clone(), coordinates)),
         };
         Ok(Prepared::Fixed(Arc::new(values), coordinates))
@@ -184,7 +288,7 @@ pub enum Values {
     /// In a file, in its own number type.
     File(Npy<Mapped>),
     /// In memory: rows, and the numbers of a row.
-    Memory(Arc<[f32]>, usize),
+    Memory(Array, usize),
 }
 
 impl Table for Values {
@@ -196,66 +300,49 @@ impl Table for Values {
     }
 
     fn copy_row(&self, row: usize, coordinates: &Coordinates, out: &mut [f32]) {
-        match self {
-            Values::Memory(values, dim) => {
-                let row = &values[row * dim..][..*dim];
-                coordinates.round_to_model(row.iter().map(|x| f64::from(*x)), out);
+        // In pieces, so that rows of any length need no allocation.
+        let mut piece = [0.0; 256];
+        for (k, out) in out.chunks_mut(piece.len()).enumerate() {
+            let (first, piece) = (256 * k, &mut piece[..out.len()]);
+            match self {
+                Values::File(view) => view.copy_part_f64(row, first, piece),
+                Values::Memory(values, dim) => values.copy_f64(row * dim + first, piece),
             }
-            Values::File(view) => {
-                // In pieces, so that rows of any length need no allocation.
-                let mut piece = [0.0; 256];
-                for (k, out) in out.chunks_mut(piece.len()).enumerate() {
-                    let (first, piece) = (256 * k, &mut piece[..out.len()]);
-                    view.copy_part_f64(row, first, piece);
-                    coordinates.round_part_to_model(first, piece.iter().copied(), out);
-                }
-            }
+            coordinates.round_part_to_model(first, piece.iter().copied(), out);
         }
     }
 }
 
-/// One pass over a file: every number is checked, columns are measured.
-fn file_moments(map: &MappedNpy, notice: &mut dyn FnMut(String)) -> Result<Moments> {
-    let (view, path) = (map.view()?, map.path().display());
-    let mut statistics = ColumnStatistics::new(view.dim());
-    let mut buffer = vec![0.0; view.dim()];
-    for row in 0..view.rows() {
-        view.copy_row_f64(row, &mut buffer);
-        refuse_non_finite(map.path(), row, &buffer)?;
+/// One pass over all rows: every number is checked, columns are measured.
+fn measured(
+    name: &str,
+    [rows, dim]: [usize; 2],
+    read: &dyn Fn(usize, &mut [f64]),
+    notices: &mut Vec<Notice>,
+) -> Result<Moments> {
+    let mut statistics = ColumnStatistics::new(dim);
+    let mut buffer = vec![0.0; dim];
+    for row in 0..rows {
+        read(row, &mut buffer);
+        refuse_non_finite(Path::new(name), row, &buffer)?;
         statistics.add_row(&buffer);
     }
-    let constant = statistics.constant_columns();
-    if !constant.is_empty() {
-        let few: Vec<_> = constant.iter().take(8).map(usize::to_string).collect();
-        let more = if constant.len() > few.len() {
-            ", ..."
-        } else {
-            ""
-        };
-        return Err(Error::Usage(format!(
-            "{path}: column {}{more} (counted from 0) holds the same value in all {} rows, so the data have no density \
-             there; drop it: numpy.save('varying.npy', a[:, a.std(axis=0) > 0])",
-            few.join(", "),
-            view.rows()
-        )));
+    let columns = statistics.constant_columns();
+    if !columns.is_empty() {
+        return Err(fault_of(name, DataFault::Constant { columns, rows }));
     }
     let variance = statistics.scalar_variance();
     if !(variance.is_finite() && variance > 0.0) {
-        return Err(Error::Usage(format!(
-            "{path}: the variance of the data is {variance}, expected a positive number; rescale the data"
-        )));
+        return Err(fault_of(name, DataFault::Variance(variance)));
     }
     let columns = statistics.variance();
-    let narrow: Vec<_> = (0..columns.len())
-        .filter(|&column| columns[column] < NARROW * NARROW * variance)
-        .collect();
-    if let Some(column) = narrow.first() {
-        notice(format!(
-            "{} of {} columns (first: column {column}, counted from 0) vary a hundred times less than the average: one \
-             common scale serves all columns, so bring them to similar spreads for a better model",
-            narrow.len(),
-            columns.len()
-        ));
+    let narrow = |column: &usize| columns[*column] < NARROW * NARROW * variance;
+    if let Some(first) = (0..dim).find(narrow) {
+        notices.push(Notice::NarrowColumns {
+            count: (0..dim).filter(narrow).count(),
+            first,
+            columns: dim,
+        });
     }
     Ok(Moments {
         mean: statistics.mean().to_vec(),
@@ -263,21 +350,25 @@ fn file_moments(map: &MappedNpy, notice: &mut dyn FnMut(String)) -> Result<Momen
     })
 }
 
+fn fault_of(name: &str, fault: DataFault) -> Error {
+    Error::Data {
+        name: name.into(),
+        fault,
+    }
+}
+
 /// Names the first number of a row that is not a finite 32-bit number.
 pub fn refuse_non_finite(path: &Path, row: usize, values: &[f64]) -> Result<()> {
-    let Some(column) = values.iter().position(|x| !(*x as f32).is_finite()) else {
-        return Ok(());
-    };
-    let advice = if values[column].is_finite() {
-        "rescale the data"
-    } else {
-        "remove such rows: a[numpy.isfinite(a).all(axis=1)]"
-    };
-    Err(Error::Usage(format!(
-        "{}: row {row}, column {column} (counted from 0) is {}, expected a finite 32-bit number; {advice}",
-        path.display(),
-        values[column]
-    )))
+    match values.iter().position(|x| !(*x as f32).is_finite()) {
+        None => Ok(()),
+        Some(column) => {
+            let value = values[column];
+            Err(fault_of(
+                &path.display().to_string(),
+                DataFault::NotFinite { row, column, value },
+            ))
+        }
+    }
 }
 
 /// All rows of a file, and their number of columns.
@@ -329,9 +420,9 @@ mod tests {
         let rows: Vec<[f64; 2]> = (0..50)
             .map(|i| [1e9 + 0.01 * f64::from(i), -3.0 + 0.02 * f64::from(i)])
             .collect();
-        let origin = Origin::file(&saved(folder.path(), &rows)).unwrap();
-        let moments = origin.moments(&mut |_| ()).unwrap();
-        let Prepared::Fixed(table, map) = origin.prepare(&moments.coordinates()).unwrap() else {
+        let data = DataSet::file(&saved(folder.path(), &rows)).unwrap();
+        let moments = data.moments(&mut Vec::new()).unwrap();
+        let Prepared::Fixed(table, map) = data.prepare(&moments.coordinates()).unwrap() else {
             panic!("a file is a table")
         };
         let (mut sum, mut square) = ([0.0; 2], 0.0);
@@ -352,8 +443,8 @@ mod tests {
     fn data_without_a_density_are_refused_by_name() {
         let folder = tempfile::tempdir().unwrap();
         let refused = |rows: &[[f64; 2]]| {
-            let origin = Origin::file(&saved(folder.path(), rows)).unwrap();
-            origin.moments(&mut |_| ()).unwrap_err().to_string()
+            let data = DataSet::file(&saved(folder.path(), rows)).unwrap();
+            data.moments(&mut Vec::new()).unwrap_err().to_string()
         };
         let message = refused(&[[1.0, 2.0], [f64::NAN, 2.0]]);
         assert!(
@@ -372,13 +463,53 @@ mod tests {
     #[test]
     fn a_narrow_column_is_worth_a_word() {
         let folder = tempfile::tempdir().unwrap();
-        let origin = Origin::file(&saved(folder.path(), &[[1.0, 0.001], [2.0, 0.002]])).unwrap();
+        let data = DataSet::file(&saved(folder.path(), &[[1.0, 0.001], [2.0, 0.002]])).unwrap();
         let mut notices = Vec::new();
-        origin.moments(&mut |text| notices.push(text)).unwrap();
-        assert!(
-            notices.len() == 1 && notices[0].contains("column 1"),
-            "{notices:?}"
+        data.moments(&mut notices).unwrap();
+        assert_eq!(
+            notices,
+            [Notice::NarrowColumns {
+                count: 1,
+                first: 1,
+                columns: 2
+            }]
         );
+        assert!(notices[0].to_string().contains("column 1"));
+    }
+
+    #[test]
+    fn an_array_in_memory_is_the_file_that_would_hold_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let rows: Vec<[f64; 2]> = (0..9)
+            .map(|i| [1e6 + 0.3 * f64::from(i), (0.7 * f64::from(i)).sin()])
+            .collect();
+        let file = DataSet::file(&saved(folder.path(), &rows)).unwrap();
+        let values: Vec<f64> = rows.iter().flatten().copied().collect();
+        let array = DataSet::from_array("data.npy", values.clone(), 9, 2).unwrap();
+        assert_eq!(array.record(), file.record());
+        let moments = file.moments(&mut Vec::new()).unwrap();
+        assert_eq!(array.moments(&mut Vec::new()).unwrap(), moments);
+        let map = moments.coordinates();
+        let (Prepared::Fixed(a, _), Prepared::Fixed(b, _)) =
+            (array.prepare(&map).unwrap(), file.prepare(&map).unwrap())
+        else {
+            panic!("both are tables")
+        };
+        for row in 0..9 {
+            let mut out = [[0f32; 2]; 2];
+            a.copy_row(row, &map, &mut out[0]);
+            b.copy_row(row, &map, &mut out[1]);
+            assert_eq!(out[0], out[1]);
+        }
+        // Single precision is another file.
+        let single: Vec<f32> = values.iter().map(|x| *x as f32).collect();
+        let single = DataSet::from_array("data.npy", single, 9, 2).unwrap();
+        assert_ne!(single.record().sha256, file.record().sha256);
+        for (rows, dim) in [(8, 2), (0, 2), (9, 0), (usize::MAX, 3)] {
+            let message = DataSet::from_array("x", values.clone(), rows, dim);
+            let message = message.err().unwrap().to_string();
+            assert!(message.contains("18 numbers"), "{message}");
+        }
     }
 
     #[test]

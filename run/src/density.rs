@@ -4,6 +4,8 @@ use crate::data::refuse_non_finite;
 use crate::error::{Error, Result};
 use crate::files::MappedNpy;
 use crate::watch::{Done, Watch};
+use crate::words;
+use crate::words::Setting;
 use diffclf::energy::{Energy, LearnedEnergy};
 use diffclf::model::Content;
 use std::path::Path;
@@ -49,9 +51,15 @@ pub fn evaluate_points(
     let (low, high) = (spec.grid.t_min(), spec.grid.t_max());
     let time = time.unwrap_or(low);
     if !(low..=high).contains(&time) {
-        return Err(Error::Usage(format!(
-            "--time is {time}, but the model was trained for times from {low} (nearest to the data) to {high}; choose one of \
-             them"
+        return Err(Error::Refused(words!(
+            Setting::new("time"),
+            " is ",
+            time,
+            ", but the model was trained for times from ",
+            low,
+            " (nearest to the data) to ",
+            high,
+            "; choose one of them"
         )));
     }
     let path = points;

@@ -1,6 +1,9 @@
 //! The exact path of the systems a model was trained on, in the model's coordinates.
 
+use crate::endpoints::mixtures;
 use crate::error::{Error, Result};
+use crate::words;
+use crate::words::Setting;
 use diffclf::energy::exact::ExactPath;
 use diffclf::model::{Content, DataRecord};
 use diffclf::system::{GaussianMixture, System};
@@ -26,16 +29,18 @@ pub fn exact_path(named: &Systems<'_>, content: &Content) -> Result<(ExactPath, 
             .get(k)
             .filter(|data| data.system_seed.is_some())
     };
-    let (start, name) = mixture(named, content, named.system, trained(0), "--system")?;
+    let (start, name) = mixture(named, content, named.system, trained(0), "system")?;
     let mut names = vec![name];
     let end = if spec.process.is_interpolant() {
-        let (end, name) = mixture(named, content, named.end_system, trained(1), "--end-system")?;
+        let (end, name) = mixture(named, content, named.end_system, trained(1), "end_system")?;
         names.push(name);
         Some(end)
     } else if named.end_system.is_some() {
-        return Err(Error::Usage(format!(
-            "--end-system is for interpolants, and the model's process is {}; leave it out",
-            spec.process.name()
+        return Err(Error::Refused(words!(
+            Setting::new("end_system"),
+            " is for interpolants, and the model's process is ",
+            spec.process.name(),
+            "; leave it out"
         )));
     } else {
         None
@@ -69,11 +74,12 @@ fn mixture(
     content: &Content,
     name: Option<&str>,
     trained: Option<&DataRecord>,
-    flag: &str,
+    key: &'static str,
 ) -> Result<(GaussianMixture, String)> {
     let Some(name) = name.or(trained.map(|data| data.name.as_str())) else {
-        return Err(Error::Usage(format!(
-            "the model was trained on a file, whose exact density is not known; name the system it was drawn from with {flag}"
+        return Err(Error::Refused(words!(
+            "the model was trained on a file, whose exact density is not known; name the system it was drawn from with ",
+            Setting::new(key)
         )));
     };
     let seed = named
@@ -81,9 +87,11 @@ fn mixture(
         .or(trained.and_then(|data| data.system_seed));
     let system = System::by_name(name, content.spec.dim, seed.unwrap_or(0))?;
     let Some(mixture) = system.mixture() else {
-        return Err(Error::Usage(format!(
-            "the marginals of {name} under noise are not known exactly, so there is nothing to compare with; expected \
-             mog40, mog2 or two-modes"
+        return Err(Error::Refused(words!(
+            "the marginals of ",
+            name,
+            " under noise are not known exactly, so there is nothing to compare with; expected one of ",
+            mixtures().join(", ")
         )));
     };
     Ok((

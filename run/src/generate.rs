@@ -3,6 +3,8 @@
 use crate::bridge::{Bridge, BridgeChoice};
 use crate::error::{Error, Result};
 use crate::watch::{Done, Watch};
+use crate::words;
+use crate::words::Setting;
 use diffclf::energy::{LearnedEnergy, Prior};
 use diffclf::model::Content;
 use diffclf::process::TimeGrid;
@@ -150,15 +152,20 @@ impl Generation {
 
     /// The method of this name, with its settings.
     fn method(&self, name: &str) -> Result<Method> {
-        for (flag, given, owner) in [
-            ("--eta", self.eta.is_some(), "ddim"),
-            ("--integrator", self.integrator.is_some(), "reverse-sde"),
-            ("--tolerance", self.tolerance.is_some(), "flow"),
-            ("--log-density", self.log_density, "flow"),
+        for (key, given, owner) in [
+            ("eta", self.eta.is_some(), "ddim"),
+            ("integrator", self.integrator.is_some(), "reverse-sde"),
+            ("tolerance", self.tolerance.is_some(), "flow"),
+            ("log_density", self.log_density, "flow"),
         ] {
             if given && owner != name {
-                return Err(Error::Usage(format!(
-                    "{flag} belongs to {owner}, and the method is {name}; leave it out"
+                return Err(Error::Refused(words!(
+                    Setting::new(key),
+                    " belongs to ",
+                    owner,
+                    ", and the method is ",
+                    name,
+                    "; leave it out"
                 )));
             }
         }
@@ -179,17 +186,17 @@ impl Generation {
             Ok(Sampler::ReverseSde(_)) => Ok(Method::Diffusion(Sampler::ReverseSde(ReverseSde {
                 integrator: self.integrator.unwrap_or_default(),
             }))),
-            Err(_) => Err(Error::Usage(format!(
-                "--method is '{name}', expected one of ddim, reverse-sde, flow, interpolant-sde"
-            ))),
+            Err(_) => Err(Error::setting(
+                "method",
+                format!("'{name}'"),
+                "one of ddim, reverse-sde, flow, interpolant-sde",
+            )),
         }
     }
 
     fn grid(&self, grid: &TimeGrid) -> Result<TimeGrid> {
         match self.steps {
-            Some(steps) if steps < 2 => Err(Error::Usage(format!(
-                "--steps is {steps}, expected at least 2"
-            ))),
+            Some(steps) if steps < 2 => Err(Error::setting("steps", steps, "at least 2")),
             Some(steps) => Ok(grid.with_levels(steps)?),
             None => Ok(grid.clone()),
         }
@@ -197,15 +204,18 @@ impl Generation {
 
     fn check_number(&self, number: usize, dim: usize) -> Result<()> {
         if number == 0 {
-            return Err(Error::Usage("-n is 0, expected at least 1 sample".into()));
+            return Err(Error::setting("number", 0, "at least 1 sample"));
         }
         let size = number
             .checked_mul(dim)
             .filter(|n| *n <= isize::MAX as usize / 8);
         match size {
             Some(_) => Ok(()),
-            None => Err(Error::Usage(format!(
-                "-n is {number}: that does not fit in memory"
+            None => Err(Error::Refused(words!(
+                Setting::new("number"),
+                " is ",
+                number,
+                ": that does not fit in memory"
             ))),
         }
     }

@@ -1,8 +1,10 @@
 //! What a model is judged by: rows in its coordinates, trained on or not, samples of its own, and the log of its training.
 
-use crate::data::Origin;
-use crate::error::{Error, Result};
+use crate::data::DataSet;
+use crate::error::{DataFault, Error, Result};
 use crate::run_folder::LOG;
+use crate::words;
+use crate::words::Setting;
 use diffclf::energy::{Energy, LearnedEnergy, Prior};
 use diffclf::metric::diagnose::{Data, Diagnosis, DiagnosisSettings, History, Subject};
 use diffclf::model::{Content, DataRecord};
@@ -40,20 +42,40 @@ pub struct Judging {
 impl Judging {
     /// Rows from files, or from the systems the model was trained on.
     pub fn gather(content: &Content, files: [Option<&Path>; 2], model: &Path) -> Result<Self> {
+        let open = |file: Option<&Path>| -> Result<_> {
+            Ok(match file {
+                Some(path) => Some((path.display().to_string(), DataSet::file(path)?)),
+                None => None,
+            })
+        };
+        Self::of(content, [open(files[0])?, open(files[1])?], model)
+    }
+
+    /// Rows of data sets, each under the name it is told by, or from the systems the model was trained on.
+    pub fn of(
+        content: &Content,
+        sets: [Option<(String, DataSet)>; 2],
+        model: &Path,
+    ) -> Result<Self> {
         let ends = if content.spec.process.is_interpolant() {
             2
         } else {
             1
         };
-        if ends == 1 && files[1].is_some() {
-            return Err(Error::Usage(format!(
-                "--end is for interpolants, and the model's process is {}; leave it out",
-                content.spec.process.name()
+        if ends == 1 && sets[1].is_some() {
+            return Err(Error::Refused(words!(
+                Setting::new("end"),
+                " is for interpolants, and the model's process is ",
+                content.spec.process.name(),
+                "; leave it out"
             )));
         }
-        let endpoints = (0..ends)
-            .map(|k| match files[k] {
-                Some(path) => from_file(content, path, k),
+        let endpoints = sets
+            .iter()
+            .take(ends)
+            .enumerate()
+            .map(|(k, set)| match set {
+                Some((name, set)) => from_set(content, name, set, k),
                 None => from_record(content, k),
             })
             .collect::<Result<Vec<_>>>()?;
@@ -194,23 +216,24 @@ impl Endpoint {
     }
 }
 
-/// A file: if it is the one that was trained on, its held-out rows are known.
-fn from_file(content: &Content, path: &Path, endpoint: usize) -> Result<Endpoint> {
-    let origin = Origin::file(path)?;
+/// Rows that are given: if they are those that were trained on, the held-out ones are known.
+fn from_set(content: &Content, name: &str, set: &DataSet, endpoint: usize) -> Result<Endpoint> {
     let dim = content.spec.dim;
-    if origin.dim()? != dim {
-        return Err(Error::Usage(format!(
-            "{}: the rows have {} columns, but the model has {dim}; give data of the kind it was trained on",
-            path.display(),
-            origin.dim()?
-        )));
+    let name = name.to_string();
+    if set.dim()? != dim {
+        return Err(Error::Data {
+            name,
+            fault: DataFault::Columns {
+                found: set.dim()?,
+                expected: dim,
+            },
+        });
     }
-    origin.moments(&mut |_| ())?;
-    let record = origin.record().clone();
-    let name = path.display().to_string();
+    set.moments(&mut Vec::new())?;
+    let record = set.record().clone();
     let trained_on = content.record.data.get(endpoint);
     let same = trained_on.is_some_and(|data| data.sha256 == record.sha256);
-    let prepared = origin.prepare(&content.standardisation)?;
+    let prepared = set.prepare(&content.standardisation)?;
     let rows = record.rows.unwrap_or(0);
     if !same {
         let feed = prepared.feed(endpoint, 1, 0, 0.0);
@@ -243,12 +266,15 @@ fn from_record(content: &Content, endpoint: usize) -> Result<Endpoint> {
     let Some((record, system_seed)) =
         record.and_then(|data: &DataRecord| Some((data, data.system_seed?)))
     else {
-        let (what, how) = [
-            ("", "DATA.npy"),
-            (" of the second endpoint", "--end DATA1.npy"),
+        let (what, key, file) = [
+            ("", "data", "DATA.npy"),
+            (" of the second endpoint", "end", "DATA1.npy"),
         ][endpoint];
-        return Err(Error::Usage(format!(
-            "the model was trained on a file, so there are no rows{what} to judge it by; give them: {how}"
+        return Err(Error::Refused(words!(
+            "the model was trained on a file, so there are no rows",
+            what,
+            " to judge it by; give them: ",
+            Setting::to(key, file)
         )));
     };
     let dim = content.spec.dim;

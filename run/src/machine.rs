@@ -12,6 +12,7 @@ pub struct Machine {
     /// Instruction set of the kernels: portable, avx2 or avx512; the widest of this machine if absent.
     pub kernel: Option<String>,
 }
+
 impl Machine {
     /// The threads.
     pub fn pool(&self) -> Result<Arc<Pool>> {
@@ -19,9 +20,11 @@ impl Machine {
             None => Ok(Arc::new(Pool::with_all_cores())),
             // A pool keeps a workspace per thread: more than this is a slip of the finger.
             Some(threads @ 1..=1024) => Ok(Arc::new(Pool::new(threads))),
-            Some(threads) => Err(Error::Usage(format!(
-                "--threads is {threads}, expected a number from 1 to 1024"
-            ))),
+            Some(threads) => Err(Error::setting(
+                "threads",
+                threads,
+                "a number from 1 to 1024",
+            )),
         }
     }
 

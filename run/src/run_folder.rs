@@ -29,10 +29,9 @@ impl RunFolder {
     /// Refuses a folder that holds a run already, before any work is done.
     pub fn refuse_existing(path: &Path, force: bool) -> Result<()> {
         if path.exists() && !path.is_dir() {
-            return Err(Error::Usage(format!(
-                "{} is a file, expected a folder for the run; choose another name with -o",
-                path.display()
-            )));
+            return Err(Error::NotAFolder {
+                path: path.to_path_buf(),
+            });
         }
         let occupied = [CONFIG, LOG, CHECKPOINT, MODEL]
             .iter()

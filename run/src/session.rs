@@ -10,14 +10,15 @@ use diffclf::train::{
 };
 use serde_json::json;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A trainer at work in its folder.
-pub struct Session<'a> {
+pub struct Session {
     /// The run folder.
-    pub folder: &'a RunFolder,
+    pub folder: RunFolder,
     /// What the model file says.
-    pub content: &'a Content,
+    pub content: Content,
     /// The log, open at the trainer's step.
     pub log: Log,
     /// Steps between two lines of it.
@@ -27,12 +28,12 @@ pub struct Session<'a> {
     /// Time between two checkpoints.
     pub checkpoint_every: Duration,
     /// Who follows it.
-    pub watch: &'a dyn Watch,
+    pub watch: Arc<dyn Watch>,
 }
 
 /// A session while it trains: what is shown, and when the last checkpoint was.
-struct Course<'a> {
-    session: Session<'a>,
+struct Course {
+    session: Session,
     /// None once a failure took it down.
     progress: Option<Box<dyn Bar>>,
     begin: Instant,
@@ -41,7 +42,7 @@ struct Course<'a> {
     last: String,
 }
 
-impl Observer for Course<'_> {
+impl Observer for Course {
     type Error = Error;
 
     fn after_step(&mut self, trainer: &Trainer, report: &StepReport) -> Result<ControlFlow<()>> {
@@ -97,14 +98,14 @@ impl Observer for Course<'_> {
     }
 }
 
-impl Course<'_> {
+impl Course {
     /// Seconds of training, those of earlier sessions included.
     fn seconds(&self) -> f64 {
         self.session.seconds + self.begin.elapsed().as_secs_f64()
     }
 }
 
-impl Session<'_> {
+impl Session {
     /// Runs to the end, to an interruption or to a number that is not finite.
     pub fn train(self, mut trainer: Trainer) -> Result<()> {
         let settings = &self.content.record.settings;
@@ -136,10 +137,11 @@ impl Session<'_> {
         let close = |text: &str| progress.into_iter().for_each(|bar| bar.finish(text));
         if end == End::Stopped {
             close("interrupted");
-            return Err(Error::Interrupted(format!(
-                "step {step} of {total} is saved; continue with: diffclf train -o {} --resume",
-                session.folder.path().display()
-            )));
+            return Err(Error::Stopped {
+                step,
+                total,
+                folder: session.folder.path().to_path_buf(),
+            });
         }
         close(&format!("{step} steps, {last}"));
         session.watch.note(&format!(

@@ -2,24 +2,17 @@
 
 use crate::error::{Error, Result};
 use crate::named::Named;
-use diffclf::energy::{Form, ModelSpec};
-use diffclf::network::NetworkSpec;
-use diffclf::objective::{ObjectiveName, Term, closeness, parse_terms};
-use diffclf::process::sampler::Close;
-use diffclf::process::{Process, Spacing, TimeGrid, TimeSampler};
-use diffclf::train::{Adam, Decay, HeldOut, Rate, StageSettings, TrainSettings};
+use diffclf::energy::Form;
+use diffclf::process::{Process, Spacing, TimeSampler};
+use diffclf::train::Decay;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 /// Seeds go through TOML, whose integers are signed.
 pub const LARGEST_SEED: u64 = i64::MAX as u64;
-/// Without being asked for, rows are held out only where at least so many remain to judge by.
-const FEWEST_HELD_OUT: usize = 32;
-/// Share of the rows that is held out unless asked otherwise.
-const HELD_OUT: f64 = 0.05;
 
-/// Everything that defines a run. A key that is absent has its default; [`Settings::train`] and [`Settings::spec`] fill
-/// the defaults in, so that the configuration written to the run folder is complete.
+/// Everything that defines a run. A key that is absent has its default; [`resolve`](crate::resolve::resolve) fills the defaults in,
+/// so that the configuration written to the run folder is complete.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
@@ -27,17 +20,17 @@ pub struct Settings {
     pub data: Option<PathBuf>,
     /// Samples of the second endpoint, for an interpolant
     pub end: Option<PathBuf>,
-    /// Learn a built-in system instead of a file: mog40, mog2, pair-a, pair-b, two-modes, rings, boxes, moons, checkerboard
+    /// A built-in system instead of a file: one of [`System::NAMES`](diffclf::system::System::NAMES)
     pub system: Option<String>,
     /// Built-in system at the second endpoint, for an interpolant
     pub end_system: Option<String>,
-    /// Dimension of the system (mog40, mog2 and the pair take any; the others live in the plane)
+    /// Dimension of the system; planar ones have 2
     pub dim: Option<usize>,
     /// Seed of the system's own parameters (the means of mog40) [default: 0]
     pub system_seed: Option<u64>,
     /// Draw a fixed set of N rows from the system, as the paper does with 60000 [default: fresh rows at every step]
     pub samples: Option<usize>,
-    /// Shift and scale the data to mean 0 and scalar variance 1 (see --no-standardise)
+    /// Shift and scale the data to mean 0 and scalar variance 1 [default: true]
     pub standardise: Option<bool>,
     /// Share of the rows that is never trained on, 0 for none [default: 0.05 of a file, where that gives 32 rows]
     pub held_out: Option<f64>,
@@ -60,11 +53,10 @@ pub struct Settings {
     pub features: Option<usize>,
     /// Number of particles: the energy becomes a sum over pairs of a function of their distance
     pub particles: Option<usize>,
-    /// How the network gives the energy: inner-product, inner-product-plus-scalar, squared-norm, residual-squared-norm,
-    /// scalar [default: follows process and network]
+    /// How the network gives the energy [default: follows process and network]
     pub form: Option<Form>,
 
-    /// Weighted sum of losses, such as dsm+0.5*diffclf; all names below [default: dsm+diffclf]
+    /// Weighted sum of losses, such as dsm+0.5*diffclf [default: dsm+diffclf]
     pub objective: Option<String>,
     /// Times of one row, N of DiffCLF [default: 4; 2 for the binary losses; 1 where no levels are compared]
     pub levels: Option<usize>,
@@ -88,16 +80,16 @@ pub struct Settings {
     pub seed: Option<u64>,
     /// Steps between two lines of log.jsonl [default: 10]
     pub log_every: Option<u64>,
-    /// Instruction set of the kernels (see --kernel); kept here because it decides the last bits.
+    /// Instruction set of the kernels ; kept here because it decides the last bits.
     pub kernel: Option<String>,
 
-    /// Noising process: vp, ve, edm, linear, trigonometric, or with parameters '{kind = "vp", beta_max = 10.0}'
+    /// Noising process: a name of [`Process::NAMES`], or with parameters '{kind = "vp", beta_max = 10.0}'
     /// [default: vp; linear if there is a second endpoint]
     pub process: Option<Named<Process>>,
     /// Spacing of the time grid: linear, power, or '{kind = "power", rho = 7.0}' [default: follows the process]
     pub spacing: Option<Named<Spacing>>,
-    /// How times are drawn: multiscale, close, grid, grid-stratified, uniform, stratified, log-snr-normal [default: multiscale;
-    /// close for losses that contain density ratios]
+    /// How times are drawn: the name of one of [`TimeSampler::ALL`], or with parameters [default: multiscale; close for losses that
+    /// contain density ratios]
     pub times: Option<Named<TimeSampler>>,
 }
 
@@ -108,14 +100,26 @@ impl Settings {
             path: path.to_path_buf(),
             source,
         })?;
-        toml::from_str(&text)
-            .map_err(|error| Error::Usage(format!("{}: {error}", path.display()).trim_end().into()))
+        toml::from_str(&text).map_err(|error| Error::Config {
+            path: path.to_path_buf(),
+            reason: error.to_string().trim_end().into(),
+        })
     }
 
     /// The text of a configuration file with these settings.
     pub fn to_toml(&self) -> Result<String> {
         toml::to_string(self)
             .map_err(|error| Error::Failed(format!("the settings cannot be written: {error}")))
+    }
+
+    /// The keys of all settings, as files write them.
+    pub fn keys() -> Vec<String> {
+        match serde_json::to_value(Self::default()) {
+            Ok(serde_json::Value::Object(settings)) => {
+                settings.into_iter().map(|(key, _)| key).collect()
+            }
+            _ => Vec::new(),
+        }
     }
 
     fn table(&self) -> Result<toml::Table> {
@@ -146,12 +150,12 @@ impl Settings {
         for (key, value) in &given {
             let same = saved.get(key) == Some(value) || ["data", "end"].contains(&key.as_str());
             if !same {
-                let saved = saved.get(key).map_or("absent".into(), |v| v.to_string());
-                return Err(Error::Usage(format!(
-                    "{key} is {value}, but the run in {} has {saved}; a resumed run keeps its settings: leave the setting \
-                     out, or train into another folder",
-                    folder.display()
-                )));
+                return Err(Error::Conflict {
+                    name: key.clone(),
+                    found: value.to_string(),
+                    saved: saved.get(key).map(|value| value.to_string()),
+                    folder: folder.to_path_buf(),
+                });
             }
         }
         Ok(())
@@ -161,192 +165,6 @@ impl Settings {
     pub fn has_end(&self) -> bool {
         self.end.is_some() || self.end_system.is_some()
     }
-
-    /// Lowers the batch to the rows there are to train on; says so.
-    pub fn shrink_batch(&mut self, rows: Option<usize>) -> Option<String> {
-        let rows = rows? - held_out_rows(rows?, self.held_out.unwrap_or(0.0));
-        let batch = self.batch.as_mut().filter(|batch| **batch > rows)?;
-        let wanted = std::mem::replace(batch, rows);
-        Some(format!(
-            "batch lowered from {wanted} to {rows}: there are no more rows to train on"
-        ))
-    }
-
-    /// The settings of the training loop, for data of so many rows (the smaller of two endpoints; none if they are drawn
-    /// afresh). Fills in the defaults and returns what a person should know about them.
-    pub fn train(&mut self, rows: Option<usize>) -> Result<(TrainSettings, Vec<String>)> {
-        let mut notices = Vec::new();
-        let terms = parse_terms(self.objective.get_or_insert_with(|| "dsm+diffclf".into()))
-            .map_err(Error::from)?;
-        let score_only = terms
-            .iter()
-            .all(|term| term.objective == ObjectiveName::Dsm);
-        let most = terms
-            .iter()
-            .map(|t| t.objective.objective().most_levels())
-            .min();
-        let compares = terms
-            .iter()
-            .any(|t| t.objective.objective().compares_levels());
-        let default_levels = if compares {
-            most.unwrap_or(1).min(4)
-        } else {
-            1
-        };
-        let levels = *self.levels.get_or_insert(default_levels);
-        let default_times = match closeness(&terms) {
-            Some(share) => TimeSampler::Close(Close { share }),
-            None => TimeSampler::default(),
-        };
-        let steps = *self.steps.get_or_insert(2000);
-        let score_steps = *self
-            .score_steps
-            .get_or_insert(if score_only { 0 } else { 2000 });
-        let rate = Rate {
-            peak: *self.rate.get_or_insert(1e-3),
-            decay: *self.decay.get_or_insert(Decay::Cosine),
-            warm_up: *self.warm_up.get_or_insert(0),
-        };
-        let stage = |steps, objectives| StageSettings {
-            steps,
-            levels,
-            objectives,
-            rate,
-        };
-        let score = vec![Term {
-            objective: ObjectiveName::Dsm,
-            weight: 1.0,
-        }];
-        let mut stages = vec![stage(steps, terms)];
-        if score_steps > 0 {
-            stages.insert(0, stage(score_steps, score));
-        }
-
-        let held_out = self.held_out(rows, &mut notices)?;
-        self.batch.get_or_insert(2048);
-        notices.extend(self.shrink_batch(rows));
-        if *self.log_every.get_or_insert(10) == 0 {
-            return Err(Error::Usage("log_every is 0, expected at least 1".into()));
-        }
-        let positive = |value: f64| if value == 0.0 { None } else { Some(value) };
-        let settings = TrainSettings {
-            seed: *self.seed.get_or_insert(0),
-            batch: self.batch.unwrap_or(0),
-            times: self.times.get_or_insert(Named(default_times)).0,
-            clip: positive(*self.clip.get_or_insert(1.0)),
-            adam: Adam::default(),
-            average: positive(*self.average.get_or_insert(0.999)),
-            held_out,
-            stages,
-        };
-        Ok((settings, notices))
-    }
-
-    fn held_out(
-        &mut self,
-        rows: Option<usize>,
-        notices: &mut Vec<String>,
-    ) -> Result<Option<HeldOut>> {
-        let Some(rows) = rows else {
-            if self.held_out.is_some_and(|share| share != 0.0) {
-                return Err(Error::Usage(
-                    "--held-out needs a fixed set of rows, but the system is sampled afresh at every step; add --samples N"
-                        .into(),
-                ));
-            }
-            return Ok(None);
-        };
-        // A fixed set drawn from a system stands for an experiment of the paper, which trains on all of it.
-        let enough = held_out_rows(rows, HELD_OUT) >= FEWEST_HELD_OUT && self.data.is_some();
-        if self.held_out.is_none() && self.data.is_some() && !enough {
-            notices.push(format!(
-                "no rows held out: 5 % of {rows} rows are too few to judge by (choose a share with --held-out)"
-            ));
-        }
-        let share = *self
-            .held_out
-            .get_or_insert(if enough { HELD_OUT } else { 0.0 });
-        if share == 0.0 {
-            return Ok(None);
-        }
-        if !(share > 0.0 && share < 1.0) || rows < 2 {
-            return Err(Error::Usage(format!(
-                "held_out is {share} of {rows} rows, expected a share between 0 and 1 and at least two rows"
-            )));
-        }
-        Ok(Some(HeldOut {
-            share,
-            every: *self.held_out_every.get_or_insert(100),
-            patience: *self.patience.get_or_insert(20),
-        }))
-    }
-
-    /// The definition of the model, for data of this dimension, mean and scalar variance in the model's coordinates. Fills
-    /// in the defaults.
-    pub fn spec(&mut self, mean: Vec<f64>, variance: f64) -> Result<ModelSpec> {
-        let process = self.process()?;
-        let mut spec = ModelSpec::new(mean.len(), process);
-        (spec.mean, spec.variance) = (mean, variance);
-        spec.grid = TimeGrid::new(
-            *self.grid_levels.get_or_insert(spec.grid.levels()),
-            *self.t_min.get_or_insert(spec.grid.t_min()),
-            *self.t_max.get_or_insert(spec.grid.t_max()),
-            self.spacing.get_or_insert(Named(spec.grid.spacing())).0,
-        )?;
-        let width = *self.width.get_or_insert(128);
-        let depth = *self.depth.get_or_insert(4);
-        spec.network = match self.particles {
-            None => NetworkSpec::Mlp { width, depth },
-            Some(particles) => {
-                spec.form = Form::Scalar;
-                NetworkSpec::Pairs {
-                    particles,
-                    width,
-                    depth,
-                }
-            }
-        };
-        spec.form = *self.form.get_or_insert(spec.form);
-        if let Some(objective) = &self.objective {
-            let velocity = |term: &Term| term.objective == ObjectiveName::Velocity;
-            spec.velocity = parse_terms(objective)?.iter().any(velocity);
-        }
-        spec.features = *self.features.get_or_insert(spec.features);
-        spec.validate()?;
-        Ok(spec)
-    }
-
-    /// The process; one endpoint needs a diffusion, two an interpolant.
-    fn process(&mut self) -> Result<Process> {
-        let has_end = self.has_end();
-        let default = if has_end { "linear" } else { "vp" };
-        let process = match self.process {
-            Some(Named(process)) => process,
-            None => Process::by_name(default)?,
-        };
-        if process.is_interpolant() != has_end {
-            let name = process.name();
-            return Err(Error::Usage(if has_end {
-                format!(
-                    "the {name} process noises one data set, but two are given; choose --process linear or trigonometric, or \
-                     leave --end out"
-                )
-            } else {
-                format!(
-                    "the {name} process joins two data sets; give the second with --end DATA1.npy or --end-system NAME"
-                )
-            }));
-        }
-        Ok(self.process.insert(Named(process)).0)
-    }
-}
-
-/// Rows of a share, never none and never all.
-pub fn held_out_rows(rows: usize, share: f64) -> usize {
-    if share == 0.0 {
-        return 0;
-    }
-    ((rows as f64 * share).round() as usize).clamp(1, rows.saturating_sub(1).max(1))
 }
 
 #[cfg(test)]
@@ -355,30 +173,6 @@ mod tests {
 
     fn parse(text: &str) -> std::result::Result<Settings, String> {
         toml::from_str(text).map_err(|error| error.to_string())
-    }
-
-    #[test]
-    fn a_complete_configuration_reads_back_as_itself() {
-        let mut settings = parse("data = \"x.npy\"\nprocess = \"edm\"").unwrap();
-        settings.train(Some(100_000)).unwrap();
-        settings.spec(vec![0.5; 3], 2.0).unwrap();
-        let text = settings.to_toml().unwrap();
-        let again = parse(&text).unwrap();
-        assert_eq!(again, settings, "{text}");
-        // Complete: a second round fills nothing in.
-        let mut twice = again.clone();
-        twice.train(Some(100_000)).unwrap();
-        twice.spec(vec![0.5; 3], 2.0).unwrap();
-        assert_eq!(twice, again);
-        for key in [
-            "batch = 2048",
-            "held_out = 0.05",
-            "kind = \"edm\"",
-            "sigma_max",
-            "rho = 7.0",
-        ] {
-            assert!(text.contains(key), "{key} is missing in\n{text}");
-        }
     }
 
     #[test]
@@ -409,6 +203,17 @@ mod tests {
     }
 
     #[test]
+    fn every_key_is_listed() {
+        let keys = Settings::keys();
+        assert!(keys.len() > 30, "{keys:?}");
+        assert!(
+            ["data", "held_out", "times"]
+                .iter()
+                .all(|key| keys.iter().any(|k| k == key))
+        );
+    }
+
+    #[test]
     fn flags_override_the_file_and_another_origin_replaces_it() {
         let file = parse("data = \"x.npy\"\nbatch = 64\nrate = 0.1").unwrap();
         let flags = parse("system = \"mog2\"\nrate = 0.2").unwrap();
@@ -418,68 +223,8 @@ mod tests {
     }
 
     #[test]
-    fn few_rows_shrink_the_batch_and_hold_nothing_out() {
-        let mut settings = parse("data = \"x.npy\"").unwrap();
-        let (train, notices) = settings.train(Some(100)).unwrap();
-        assert_eq!((train.batch, train.held_out), (100, None));
-        assert!(
-            notices.len() == 2 && notices.iter().any(|n| n.contains("2048 to 100")),
-            "{notices:?}"
-        );
-        let mut settings = parse("data = \"x.npy\"\nheld_out = 0.1").unwrap();
-        let (train, notices) = settings.train(Some(100)).unwrap();
-        assert_eq!((train.batch, notices.len()), (90, 1));
-        assert_eq!(
-            (
-                held_out_rows(100, 0.1),
-                held_out_rows(3, 0.001),
-                held_out_rows(3, 0.999)
-            ),
-            (10, 1, 2)
-        );
-    }
-
-    #[test]
-    fn stages_follow_the_objective() {
-        let mut settings = parse("objective = \"dsm\"\nsteps = 7").unwrap();
-        let (train, _) = settings.train(None).unwrap();
-        assert_eq!(
-            (train.stages.len(), train.stages[0].levels, train.steps()),
-            (1, 1, 7)
-        );
-        let mut settings =
-            parse("objective = \"dsm+0.5*binary-diffclf\"\nclip = 0\naverage = 0").unwrap();
-        let (train, _) = settings.train(None).unwrap();
-        assert_eq!((train.stages.len(), train.stages[1].levels), (2, 2));
-        assert_eq!((train.clip, train.average), (None, None));
-        assert_eq!(train.stages[1].objectives[1].weight, 0.5);
-    }
-
-    #[test]
-    fn endpoints_and_process_must_fit() {
-        let spec = |text: &str| {
-            parse(text)
-                .unwrap()
-                .spec(vec![0.0; 2], 1.0)
-                .map_err(|e| e.to_string())
-        };
-        assert_eq!(
-            spec("end_system = \"mog2\"").unwrap().process.name(),
-            "linear"
-        );
-        assert!(spec("process = \"linear\"").unwrap_err().contains("--end"));
-        assert!(
-            spec("end = \"b.npy\"\nprocess = \"vp\"")
-                .unwrap_err()
-                .contains("trigonometric")
-        );
-        assert!(spec("particles = 2").unwrap().form == Form::Scalar);
-    }
-
-    #[test]
     fn a_resumed_run_keeps_its_settings() {
-        let mut saved = parse("data = \"x.npy\"").unwrap();
-        saved.train(Some(100)).unwrap();
+        let saved = parse("data = \"x.npy\"\nbatch = 100\nclip = 1\nrate = 0.001").unwrap();
         let folder = Path::new("runs/a");
         let check = |text: &str| saved.refuse_conflicts(&parse(text).unwrap(), folder);
         check("data = \"moved/x.npy\"\nbatch = 100\nclip = 1").unwrap();

@@ -1,34 +1,20 @@
 //! From settings and data to a model, in a run folder that can be left and taken up again at any moment.
 
-use crate::data::Origin;
+use crate::data::DataSet;
+use crate::endpoints::{open, rows};
 use crate::error::{Error, Result};
 use crate::machine::Machine;
+use crate::prepare::Preparation;
+use crate::resolve::lowered_batch;
 use crate::run_folder::RunFolder;
 use crate::session::Session;
 use crate::settings::Settings;
 use crate::watch::Watch;
-use diffclf::energy::exact::ExactPath;
-use diffclf::energy::{Coordinates, Energy, ModelSpec, Moments};
 use diffclf::engine::{Isa, Pool};
-use diffclf::model::{Checkpoint, Content, Record};
-use diffclf::rng::STREAMS;
-use diffclf::system::System;
-use diffclf::train::{Endpoints, State, TrainSettings, Trainer};
-use std::path::{Path, PathBuf};
+use diffclf::train::State;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// What to say when there are no data.
-pub const NOTHING: &str =
-    "nothing to learn from: give a .npy file, or a built-in system with --system NAME --dim D";
-
-/// What is needed to build a trainer.
-struct Plan {
-    content: Content,
-    state: Option<State>,
-    log_every: u64,
-    notices: Vec<String>,
-}
 
 /// A run and the folder it belongs to.
 pub struct Job {
@@ -50,216 +36,94 @@ pub struct Job {
     pub pool: Arc<Pool>,
 }
 
-/// Trains to the end, or as far as it gets.
+/// Trains on the data that the settings name, to the end or as far as it gets.
 pub fn train(job: Job) -> Result<()> {
-    let Job {
-        settings: mut wanted,
-        path,
-        pool,
-        ..
-    } = job;
-    let (folder, isa, origins, plan);
-    if job.resume && RunFolder::has_run(&path) {
-        folder = RunFolder::take(&path)?;
-        let mut saved = folder.settings()?;
-        // Data may have moved since; their content is compared with the checkpoint's.
-        saved.data = wanted.data.clone().or(saved.data);
-        saved.end = wanted.end.clone().or(saved.end);
-        origins = open_origins(&saved)?;
-        wanted.held_out = wanted.held_out.or(saved.held_out);
-        wanted.shrink_batch(rows(&origins));
-        saved.refuse_conflicts(&wanted, &path)?;
-        plan = match folder.checkpoint()? {
-            Some(checkpoint) => Plan::resumed(&mut saved, &origins, checkpoint, &path)?,
-            None => Plan::new(&mut saved, &origins)?,
-        };
-        isa = isa_of(&saved)?;
-    } else {
-        if !job.resume {
-            RunFolder::refuse_existing(&path, job.force)?;
-        } else if wanted.data.is_none() && wanted.system.is_none() {
-            return Err(Error::Usage(format!(
-                "there is no run to resume in {}; give the data to start one",
-                path.display()
-            )));
-        }
-        origins = open_origins(&wanted)?;
-        let mut fresh = Plan::new(&mut wanted, &origins)?;
-        fresh.state = job.first_stage;
-        plan = fresh;
-        isa = isa_of(&wanted)?;
-        folder = RunFolder::create(&path, &absolute(wanted)?)?;
-    }
-    plan.notices
-        .iter()
-        .for_each(|text| job.watch.note(&format!("note: {text}")));
+    run(job, None)
+}
 
-    let Plan {
-        content,
-        state,
-        log_every,
-        ..
-    } = plan;
-    let train = &content.record.settings;
-    let share = train.held_out.map_or(0.0, |rule| rule.share);
-    let prepared = origins
-        .iter()
-        .map(|origin| origin.prepare(&content.standardisation))
-        .collect::<Result<Vec<_>>>()?;
-    let feeds: Vec<_> = prepared
-        .iter()
-        .enumerate()
-        .map(|(k, rows)| rows.feed(k, train.batch, train.seed, share))
-        .collect();
-    let endpoints = Endpoints {
-        start: feeds[0].train.clone(),
-        end: feeds.get(1).map(|feed| feed.train.clone()),
+/// Trains on these data, one set or the two endpoints of an interpolant. The settings name none: they give a run in which the data are
+/// not written down.
+pub fn train_on(job: Job, sets: Vec<DataSet>) -> Result<()> {
+    run(job, Some(sets))
+}
+
+fn run(job: Job, sets: Option<Vec<DataSet>>) -> Result<()> {
+    let (folder, preparation) = if job.resume && RunFolder::has_run(&job.path) {
+        continued(&job, sets)?
+    } else {
+        begun(&job, sets)?
     };
-    let held_out = feeds[0].held_out.as_ref().map(|(start, rows)| {
-        let end = feeds.get(1).and_then(|feed| feed.held_out.as_ref());
-        let rows = end.map_or(*rows, |(_, other)| *rows.min(other));
-        let from = Endpoints {
-            start: start.clone(),
-            end: end.map(|(source, _)| source.clone()),
-        };
-        // No more than a batch: an evaluation then costs less than a step.
-        (from, rows.min(train.batch))
-    });
-    let mut trainer = Trainer::new(&content.spec, train, endpoints, held_out, pool, isa)?
-        .with_truth(truth(&content, &origins)?);
-    if let Some(state) = state {
-        trainer.resume(state)?;
+    for notice in &preparation.notices {
+        job.watch.notice(notice);
     }
+    let isa = isa_of(&preparation.settings)?;
+    let trainer = preparation.trainer(job.pool, isa)?;
     let (log, seconds) = folder.log(trainer.state().step)?;
     Session {
-        folder: &folder,
-        content: &content,
+        folder,
+        content: preparation.content,
         log,
-        log_every,
+        log_every: preparation.log_every,
         seconds,
         checkpoint_every: job.checkpoint_every,
-        watch: &*job.watch,
+        watch: job.watch,
     }
     .train(trainer)
 }
 
-/// The exact densities of the data in the model's coordinates, if an objective compares with them.
-fn truth(content: &Content, origins: &[Origin]) -> Result<Option<Arc<dyn Energy>>> {
-    let mut terms = content
-        .record
-        .settings
-        .stages
-        .iter()
-        .flat_map(|stage| &stage.objectives);
-    let Some(term) = terms.find(|t| t.objective.objective().needs_truth(&content.spec)) else {
-        return Ok(None);
-    };
-    let mut mixtures = Vec::with_capacity(origins.len());
-    for origin in origins {
-        let Some(mixture) = origin.mixture() else {
-            return Err(Error::Usage(format!(
-                "the objective {} compares with exact densities, but those of {} are not known; train on a mixture \
-                 (--system mog40, mog2 or two-modes) or choose another objective",
-                term.objective,
-                origin.record().name
-            )));
-        };
-        mixtures.push(content.standardisation.mixture_to_model(mixture)?);
+/// A new run in its folder, which is made only once nothing is left to refuse.
+fn begun(job: &Job, sets: Option<Vec<DataSet>>) -> Result<(RunFolder, Preparation)> {
+    let settings = &job.settings;
+    if !job.resume {
+        RunFolder::refuse_existing(&job.path, job.force)?;
+    } else if sets.is_none() && settings.data.is_none() && settings.system.is_none() {
+        return Err(Error::NoRun {
+            folder: job.path.clone(),
+        });
     }
-    let end = if mixtures.len() > 1 {
-        mixtures.pop()
-    } else {
-        None
+    let sets = match sets {
+        Some(sets) => sets,
+        None => open(settings, &*job.watch)?,
     };
-    match mixtures.pop() {
-        Some(start) => Ok(Some(Arc::new(ExactPath::new(
-            content.spec.process,
-            start,
-            end,
-        )?))),
-        None => Err(Error::Usage(NOTHING.into())),
-    }
+    let mut preparation = Preparation::fresh(settings, &sets)?;
+    preparation.state = job.first_stage.clone();
+    isa_of(settings)?;
+    let folder = RunFolder::create(&job.path, &absolute(preparation.settings.clone())?)?;
+    Ok((folder, preparation))
 }
 
-/// The kernels of a run, which its settings remember.
+/// A run that is there, from its last checkpoint.
+fn continued(job: &Job, sets: Option<Vec<DataSet>>) -> Result<(RunFolder, Preparation)> {
+    let mut wanted = job.settings.clone();
+    let folder = RunFolder::take(&job.path)?;
+    let mut saved = folder.settings()?;
+    // Data may have moved since; their content is compared with the checkpoint's.
+    saved.data = wanted.data.clone().or(saved.data);
+    saved.end = wanted.end.clone().or(saved.end);
+    let sets = match sets {
+        Some(sets) => sets,
+        None => open(&saved, &*job.watch)?,
+    };
+    // A batch that was lowered is asked for again in vain, and is no other setting.
+    wanted.held_out = wanted.held_out.or(saved.held_out);
+    let lowered = |batch| lowered_batch(batch, rows(&sets), wanted.held_out);
+    wanted.batch = wanted.batch.map(lowered);
+    saved.refuse_conflicts(&wanted, &job.path)?;
+    let preparation = match folder.checkpoint()? {
+        Some(checkpoint) => Preparation::resumed(&saved, &sets, checkpoint, &job.path)?,
+        None => Preparation::fresh(&saved, &sets)?,
+    };
+    Ok((folder, preparation))
+}
+
+/// The kernels, which decide the last bits: the settings remember them.
 fn isa_of(settings: &Settings) -> Result<Isa> {
+    let kernel = settings.kernel.clone();
     Machine {
         threads: None,
-        kernel: settings.kernel.clone(),
+        kernel,
     }
     .isa()
-}
-
-/// Opens both endpoints.
-fn open_origins(settings: &Settings) -> Result<Vec<Origin>> {
-    let s = settings;
-    let (files, systems) = ([&s.data, &s.end], [&s.system, &s.end_system]);
-    let count = if s.has_end() { 2 } else { 1 };
-    let mut origins = [None, None];
-    for k in 0..count {
-        let flag = ["--system", "--end-system"][k];
-        origins[k] = match (files[k], systems[k]) {
-            (Some(path), None) => Some(Origin::file(path)?),
-            (None, Some(_)) => None,
-            (Some(_), Some(_)) => {
-                return Err(Error::Usage(format!(
-                    "both a file and {flag} are given, expected one of them"
-                )));
-            }
-            (None, None) => return Err(Error::Usage(NOTHING.into())),
-        };
-    }
-    let of_file = origins
-        .iter()
-        .flatten()
-        .map(Origin::dim)
-        .next()
-        .transpose()?;
-    if let (Some(dim), Some(found)) = (s.dim, of_file)
-        && dim != found
-    {
-        return Err(Error::Usage(format!(
-            "--dim is {dim}, but the data have {found} columns; leave it out for a file"
-        )));
-    }
-    let of_system = systems
-        .iter()
-        .any(|name| name.as_deref().is_some_and(System::is_planar))
-        .then_some(2);
-    let (seed, system_seed) = (s.seed.unwrap_or(0), s.system_seed.unwrap_or(0));
-    let mut opened = Vec::with_capacity(count);
-    for (k, origin) in origins.into_iter().take(count).enumerate() {
-        let origin = match (origin, systems[k]) {
-            (None, Some(name)) => {
-                let Some(dim) = s.dim.or(of_file).or(of_system) else {
-                    return Err(Error::Usage(format!(
-                        "{name} exists in every dimension; choose one with --dim D"
-                    )));
-                };
-                let system = System::by_name(name, dim, system_seed)?;
-                Origin::system(k, system, system_seed, s.samples, seed)?
-            }
-            (Some(origin), _) => origin,
-            (None, None) => return Err(Error::Usage(NOTHING.into())),
-        };
-        opened.push(origin);
-    }
-    if let [start, end] = &opened[..]
-        && start.dim()? != end.dim()?
-    {
-        return Err(Error::Usage(format!(
-            "the first endpoint has dimension {} and the second {}, expected the same; check the data files",
-            start.dim()?,
-            end.dim()?
-        )));
-    }
-    Ok(opened)
-}
-
-/// Rows of the smaller endpoint; none if one is sampled afresh.
-fn rows(origins: &[Origin]) -> Option<usize> {
-    let rows: Option<Vec<usize>> = origins.iter().map(|origin| origin.record().rows).collect();
-    rows?.into_iter().min()
 }
 
 /// Paths that still lead to the data when the run is resumed from another folder.
@@ -276,98 +140,148 @@ fn absolute(mut settings: Settings) -> Result<Settings> {
     Ok(settings)
 }
 
-impl Plan {
-    /// A run from the start.
-    fn new(settings: &mut Settings, origins: &[Origin]) -> Result<Self> {
-        let (train, mut notices) = settings.train(rows(origins))?;
-        let mut notice = |text| notices.push(text);
-        let mut moments = origins[0].moments(&mut notice)?;
-        if let Some(end) = origins.get(1) {
-            moments = moments.pooled(end.moments(&mut notice)?);
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Silent;
+    use crate::files::write_atomic;
+    use diffclf::format::npy::write_npy;
+    use std::path::Path;
+
+    fn job(path: &Path, settings: &str) -> Job {
+        Job {
+            settings: toml::from_str(settings).unwrap(),
+            path: path.to_path_buf(),
+            first_stage: None,
+            resume: false,
+            force: false,
+            checkpoint_every: Duration::from_secs(10),
+            watch: Arc::new(Silent),
+            pool: Arc::new(Pool::new(1)),
         }
-        if let Some(particles) = settings.particles {
-            moments = moments.of_particles(particles)?;
-        }
-        let dim = moments.mean.len();
-        let (standardisation, spec) = if *settings.standardise.get_or_insert(true) {
-            (moments.coordinates(), settings.spec(vec![0.0; dim], 1.0)?)
-        } else {
-            let Moments { mean, variance } = moments;
-            (Coordinates::identity(dim), settings.spec(mean, variance)?)
-        };
-        train.validate(&spec)?;
-        let content = content(spec, standardisation, train, origins);
-        // Refused before there is a folder.
-        truth(&content, origins)?;
-        Ok(Self {
-            content,
-            state: None,
-            log_every: settings.log_every.unwrap_or(1),
-            notices,
-        })
     }
 
-    /// A run from its last checkpoint. The checkpoint, the settings and the data must be those of one run.
-    fn resumed(
-        settings: &mut Settings,
-        origins: &[Origin],
-        checkpoint: Checkpoint,
-        folder: &Path,
-    ) -> Result<Self> {
-        let Checkpoint {
-            content: saved,
-            state,
-        } = checkpoint;
-        let (train, notices) = settings.train(rows(origins))?;
-        for (found, expected) in origins.iter().zip(&saved.record.data) {
-            if found.record().sha256 != expected.sha256 {
-                return Err(Error::Usage(format!(
-                    "{} is not the file that the run in {} was trained on (its content differs); give the original file, or \
-                     train into another folder",
-                    found.record().name,
-                    folder.display()
-                )));
+    const SMALL: &str = "batch = 32\nsteps = 3\nscore_steps = 2\nwidth = 8\ndepth = 2\nfeatures = 8\ngrid_levels = 16\nheld_out = 0.1\n\
+                         held_out_every = 2\nlog_every = 1\n";
+
+    /// Two columns of different scale, far from zero.
+    fn values() -> Vec<f64> {
+        (0..200)
+            .map(|i| {
+                let x = f64::from(i);
+                100.0
+                    + if i % 2 == 0 {
+                        (1.7 * x).sin()
+                    } else {
+                        0.3 * (0.9 * x).cos()
+                    }
+            })
+            .collect()
+    }
+
+    #[test]
+    fn an_array_gives_the_model_of_its_file() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        let values = values();
+        for single in [false, true] {
+            let array = if single {
+                DataSet::from_array(
+                    "rows.npy",
+                    values.iter().map(|x| *x as f32).collect::<Vec<_>>(),
+                    100,
+                    2,
+                )
+            } else {
+                DataSet::from_array("rows.npy", values.clone(), 100, 2)
+            };
+            write_atomic(&at("rows.npy"), |writer| {
+                if single {
+                    let values: Vec<f32> = values.iter().map(|x| *x as f32).collect();
+                    write_npy(&[100, 2], &values, writer)
+                } else {
+                    write_npy(&[100, 2], &values, writer)
+                }
+            })
+            .unwrap();
+            let (from_file, from_memory) =
+                (at(&format!("file{single}")), at(&format!("memory{single}")));
+            let path = at("rows.npy");
+            train(job(&from_file, &format!("{SMALL}data = {path:?}"))).unwrap();
+            train_on(job(&from_memory, SMALL), vec![array.unwrap()]).unwrap();
+            for name in ["model.safetensors", "checkpoint.safetensors"] {
+                let bytes = |folder: &Path| std::fs::read(folder.join(name)).unwrap();
+                assert!(bytes(&from_file) == bytes(&from_memory), "{name}");
             }
         }
-        let spec = settings.spec(saved.spec.mean.clone(), saved.spec.variance)?;
-        let fits = spec == saved.spec
-            && train == saved.record.settings
-            && origins.len() == saved.record.data.len()
-            && origins[0].dim()? == spec.dim;
-        if !fits {
-            return Err(Error::Usage(format!(
-                "config.toml in {} does not belong to the checkpoint beside it; undo the change, or train into another folder",
-                folder.display()
-            )));
-        }
-        Ok(Self {
-            content: saved,
-            state: Some(state),
-            log_every: settings.log_every.unwrap_or(1),
-            notices,
-        })
     }
-}
 
-fn content(
-    spec: ModelSpec,
-    standardisation: Coordinates,
-    settings: TrainSettings,
-    origins: &[Origin],
-) -> Content {
-    Content {
-        spec,
-        standardisation,
-        record: Record {
-            version: env!("CARGO_PKG_VERSION").into(),
-            settings,
-            steps: 0,
-            data: origins
-                .iter()
-                .map(|origin| origin.record().clone())
-                .collect(),
-            units: "kT".into(),
-            streams: STREAMS,
-        },
+    #[test]
+    fn a_run_in_memory_goes_on_with_its_own_data_only() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("run");
+        let array = |shift: f64| {
+            let values: Vec<f64> = values().iter().map(|x| x + shift).collect();
+            DataSet::from_array("rows", values, 100, 2).unwrap()
+        };
+        train_on(job(&path, SMALL), vec![array(0.0)]).unwrap();
+        let again = |set| {
+            let resumed = Job {
+                resume: true,
+                ..job(&path, SMALL)
+            };
+            train_on(resumed, vec![set])
+        };
+        again(array(0.0)).unwrap();
+        assert!(matches!(again(array(0.5)), Err(Error::OtherData { .. })));
+        let empty = place.path().join("empty");
+        assert!(matches!(
+            train_on(job(&empty, SMALL), Vec::new()),
+            Err(Error::Nothing)
+        ));
+        assert!(!empty.exists());
+    }
+
+    #[test]
+    fn notices_reach_the_one_who_watches() {
+        use crate::notice::Notice;
+        use crate::{Bar, Watch};
+        use std::sync::Mutex;
+        #[derive(Default)]
+        struct Listener(Mutex<Vec<Notice>>);
+        impl Watch for Listener {
+            fn begin(&self, _label: &str, _total: u64, _done: u64) -> Box<dyn Bar> {
+                Box::new(Silent)
+            }
+            fn note(&self, _text: &str) {}
+            fn notice(&self, notice: &Notice) {
+                self.0.lock().unwrap().push(notice.clone());
+            }
+            fn stopped(&self) -> bool {
+                true
+            }
+        }
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("run");
+        let listener = Arc::new(Listener::default());
+        let job = Job {
+            watch: listener.clone(),
+            ..job(
+                &path,
+                "batch = 128\nheld_out = 0.1\nwidth = 8\nfeatures = 8",
+            )
+        };
+        let set = DataSet::from_array("rows", values(), 100, 2).unwrap();
+        let stopped = train_on(job, vec![set]);
+        assert!(matches!(
+            stopped,
+            Err(Error::Stopped {
+                step: 1,
+                total: 4000,
+                ..
+            })
+        ));
+        let lowered = Notice::BatchLowered { from: 128, to: 90 };
+        assert_eq!(*listener.0.lock().unwrap(), [lowered]);
     }
 }

@@ -1,5 +1,6 @@
 //! `Watch`: how long work is followed and stopped by whoever started it, a terminal, a notebook or nobody.
 
+use crate::notice::Notice;
 use std::time::Duration;
 
 /// Somebody who follows long work.
@@ -9,6 +10,11 @@ pub trait Watch {
 
     /// Something worth a line.
     fn note(&self, text: &str);
+
+    /// Something a person should know about the work. One who writes settings as flags or arguments tells it in their own words.
+    fn notice(&self, notice: &Notice) {
+        self.note(&format!("note: {notice}"));
+    }
 
     /// Whether the work should save what it has and end.
     fn stopped(&self) -> bool {

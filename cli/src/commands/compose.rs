@@ -65,7 +65,7 @@ pub fn run(args: Args) -> Result<()> {
         systems: &args
             .system
             .iter()
-            .map(|text| binding(text, "--system"))
+            .map(|text| binding(text, "system"))
             .collect::<Result<Vec<_>>>()?,
         system_seed: args.system_seed,
         levels: args.smc.levels,

@@ -1,5 +1,6 @@
 //! `diffclf report`: one self-contained page about a run, for people who were not there.
 
+use crate::error::told;
 use crate::machine::MachineArgs;
 use crate::print::note;
 use crate::terminal::Terminal;
@@ -111,7 +112,8 @@ pub fn after_training(folder: &Path, data: [Option<&Path>; 2], machine: &Machine
         Ok(()) if quiet => {}
         Ok(()) => note(&format!("report: {}", output.display())),
         Err(error) => note(&format!(
-            "warning: the model is saved, but its report could not be written: {error}"
+            "warning: the model is saved, but its report could not be written: {}",
+            told(&error)
         )),
     }
 }

@@ -1,19 +1,21 @@
 //! `diffclf train`: from samples to a model, in a run folder that can be left and taken up again at any moment.
 
 use crate::commands::report::after_training;
+use crate::help;
 use crate::machine::MachineArgs;
-use crate::print::note;
 use crate::settings::SettingsArgs;
 use crate::terminal::Terminal;
 use diffclf_run::error::{Error, Result};
 use diffclf_run::run_folder::CONFIG;
 use diffclf_run::settings::Settings;
-use diffclf_run::train::{Job, NOTHING, train};
+use diffclf_run::train::{Job, train};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-const EXAMPLES: &str = "\
+fn examples() -> String {
+    format!(
+        "\
 Examples:
   diffclf train samples.npy -o runs/mine
   diffclf train samples.npy -o runs/mine --resume
@@ -23,29 +25,27 @@ Examples:
   diffclf train samples.npy --objective 'dsm+0.1*fokker-planck(laplacian=difference)' -o runs/fp
 
 Objectives (a weighted sum of them; docs/objectives.md says which to choose):
-  dsm, target-score                        learn the score
-  diffclf, binary-diffclf, bregman, binary-bregman, known-diffclf
-                                           compare levels: mode weights and normalisation too
-  ctsm, tsm, dre-infinity                  learn the time score
-  fokker-planck, bayes                     keep the path consistent
-  velocity                                 an interpolant's velocity, in a network beside the energy
+{objectives}
 Settings follow in parentheses: binary-bregman(generator=kl), bayes(gap=4,stop-gradient=yes).
 
 A configuration file holds the same settings as the flags, with _ for -:
   objective = \"dsm+diffclf\"
   score_steps = 15000
   steps = 15000
-  process = { kind = \"vp\", beta_max = 20.0 }
+  process = {{ kind = \"vp\", beta_max = 20.0 }}
 
 The run folder holds config.toml (all settings), log.jsonl (every figure), checkpoint.safetensors,
 model.safetensors and report.html (a page with pictures and a diagnosis). A run that was stopped in any way, even by kill -9, continues with --resume and ends with the
 very bytes of an uninterrupted run (on the same kind of machine, whatever the number of threads).
 
-Exit codes: 0 success, 1 failed, 2 wrong usage or input, 3 numbers became infinite or NaN, 130 interrupted.";
+Exit codes: 0 success, 1 failed, 2 wrong usage or input, 3 numbers became infinite or NaN, 130 interrupted.",
+        objectives = help::objectives()
+    )
+}
 
 /// Learn an energy from samples.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = examples())]
 pub struct Args {
     #[command(flatten)]
     settings: SettingsArgs,
@@ -94,11 +94,6 @@ pub fn run(args: Args) -> Result<()> {
         settings = Settings::read(config)?.overridden_by(&settings)?;
     }
     let path = run_path(&args, &settings)?;
-    if !args.quiet {
-        for file in [&settings.data, &settings.end].into_iter().flatten() {
-            say_if_large(file);
-        }
-    }
     let (data, end) = (settings.data.clone(), settings.end.clone());
     train(Job {
         path: path.clone(),
@@ -120,26 +115,16 @@ pub fn run(args: Args) -> Result<()> {
     Ok(())
 }
 
-/// A file that takes a while to read deserves a word.
-fn say_if_large(path: &Path) {
-    let bytes = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
-    if bytes > 1 << 28 {
-        let size = bytes as f64 / 1e9;
-        note(&format!(
-            "reading {} ({size:.1} GB) for its checksum and statistics",
-            path.display()
-        ));
-    }
-}
-
 fn checkpoint_pause(seconds: f64) -> Result<Duration> {
     // A year is as good as never.
     if (0.0..=3.2e7).contains(&seconds) {
         Ok(Duration::from_secs_f64(seconds))
     } else {
-        Err(Error::Usage(format!(
-            "--checkpoint-every is {seconds}, expected a number of seconds"
-        )))
+        Err(Error::setting(
+            "checkpoint_every",
+            seconds,
+            "a number of seconds",
+        ))
     }
 }
 
@@ -156,6 +141,6 @@ fn run_path(args: &Args, settings: &Settings) -> Result<PathBuf> {
     };
     match name {
         Some(name) => Ok(Path::new("runs").join(name)),
-        None => Err(Error::Usage(NOTHING.into())),
+        None => Err(Error::Nothing),
     }
 }

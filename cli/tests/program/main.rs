@@ -3,6 +3,7 @@
 mod bad_input;
 mod commands;
 mod diagnose;
+mod families;
 mod free_energy;
 mod golden;
 mod guide;

@@ -1,7 +1,9 @@
 //! The builder: puts a learned energy, its score and its time derivative into a graph at the rows an objective or an
 //! evaluation asks for, and keeps record of the inputs that must be filled (the [`Wiring`]).
 
-use super::column::Column;
+use std::sync::Arc;
+
+use super::column::{Column, TimeFunction};
 use super::spec::{Form, ModelSpec};
 use crate::engine::{Function, Graph, Node, Rows};
 use crate::network::{Input, Layout, ScaledRows, Site, TimeBranch};
@@ -41,6 +43,8 @@ pub struct Wiring {
     pub frequencies: Option<usize>,
     /// Global input slot of the data's mean.
     pub mean: Option<usize>,
+    /// Functions of time from outside.
+    pub given: Vec<Arc<dyn TimeFunction>>,
 }
 
 impl Wiring {
@@ -199,6 +203,12 @@ impl<'a> Builder<'a> {
     /// A function of the rows' times.
     pub fn column(&mut self, group: usize, column: Column) -> Node {
         self.column_or_rate(group, column, false)
+    }
+
+    /// Takes in a function of time: its number, for [`Column::Given`].
+    pub fn give(&mut self, function: Arc<dyn TimeFunction>) -> u32 {
+        self.wiring.given.push(function);
+        self.wiring.given.len() as u32 - 1
     }
 
     fn column_or_rate(&mut self, group: usize, column: Column, rate: bool) -> Node {

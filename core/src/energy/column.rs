@@ -1,7 +1,6 @@
 //! Columns: the functions of time that a graph needs next to its points, with their time derivatives.
 
 use super::spec::ModelSpec;
-use crate::objective::ObjectiveColumn;
 
 /// A function of time, one number per row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,8 +22,14 @@ pub enum Column {
     /// `gamma^2 w`, the factor of `|score + z/gamma|^2` in DSM divided by gamma^2 (so that `|gamma score + z|^2` is weighted):
     /// `(sigma^2 + sd^2) / sd^2` for diffusions, 1 for interpolants.
     DsmWeight,
-    /// One that only an objective needs.
-    Objective(ObjectiveColumn),
+    /// One that the energy does not know: number so many of [`Wiring::given`](super::Wiring).
+    Given(u32),
+}
+
+/// A function of time from outside, such as the weight of an objective.
+pub trait TimeFunction: std::fmt::Debug + Send + Sync {
+    /// Its value.
+    fn value(&self, spec: &ModelSpec, time: f64) -> f64;
 }
 
 /// Mean and standard deviation of the log-SNR over the grid, for the time coordinate.
@@ -134,7 +139,7 @@ impl Column {
             Column::Noise => p.noise(time),
             Column::DsmWeight if p.is_interpolant() => 1.0,
             Column::DsmWeight => (p.noise_level(time).powi(2) + spec.variance) / spec.variance,
-            Column::Objective(column) => column.value(spec, time),
+            Column::Given(_) => unreachable!("the wiring knows it"),
         }
     }
 
@@ -170,7 +175,7 @@ impl Column {
             Column::DsmWeight => {
                 2.0 * p.noise_level(time) * p.noise_level_rate(time) / spec.variance
             }
-            Column::Objective(_) => unreachable!("no energy depends on time through an objective"),
+            Column::Given(_) => unreachable!("no energy depends on time through it"),
         }
     }
 }

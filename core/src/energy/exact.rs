@@ -8,17 +8,19 @@
 //! families: `isotropic` (scalar products only), `diagonal` (diagonal in fixed axes) and `dense` (an inverse per time and pair).
 
 mod batch;
+mod buffer;
 mod dense;
 mod diagonal;
+mod draw;
 mod isotropic;
 
 use super::{Energy, Velocity};
 use crate::process::Process;
-use crate::rng::{Purpose, Stream};
 use crate::system::log_sum::{log_softmax_sum, log_sum_exp};
 use crate::system::{Covariance, GaussianMixture};
 use crate::{Error, Result};
 use batch::{Outputs, launch, threads_for};
+use buffer::Buffer;
 use std::thread;
 
 /// alpha, beta, gamma^2 and their rates at one time.
@@ -60,7 +62,7 @@ impl Coefficients {
 /// The part of the mixtures that does not depend on time.
 trait Family: Send + Sync {
     /// Everything about one time that does not depend on the point.
-    fn slice(&self, coefficients: Coefficients) -> Box<dyn Slice + '_>;
+    fn slice(&self, coefficients: Coefficients) -> AnySlice<'_>;
     /// Numbers [`Family::prepare`] writes per point.
     fn prepared_len(&self) -> usize;
     /// Everything about one point that does not depend on time.
@@ -79,6 +81,25 @@ trait Slice: Send + Sync {
     fn time_score(&self, point: &[f64], prepared: &[f64], shares: &[f64]) -> f64;
     /// Writes E[alpha' X_0 + beta' X_1 | Y_t = y].
     fn velocity(&self, point: &[f64], prepared: &[f64], shares: &[f64], out: &mut [f64]);
+}
+
+/// A slice of any family.
+enum AnySlice<'a> {
+    Isotropic(isotropic::IsotropicSlice<'a>),
+    Diagonal(diagonal::DiagonalSlice<'a>),
+    Dense(dense::DenseSlice<'a>),
+}
+
+impl<'a> std::ops::Deref for AnySlice<'a> {
+    type Target = dyn Slice + 'a;
+
+    fn deref(&self) -> &(dyn Slice + 'a) {
+        match self {
+            AnySlice::Isotropic(slice) => slice,
+            AnySlice::Diagonal(slice) => slice,
+            AnySlice::Dense(slice) => slice,
+        }
+    }
 }
 
 /// The weights, means and sizes that all families share. A diffusion has one end component of mean 0 and variance 0.
@@ -254,63 +275,7 @@ impl ExactPath {
         }
     }
 
-    /// `n` samples of Y_t, row after row. Row i depends on (seed, time, i) alone.
-    pub fn sample(&self, time: f64, n: usize, seed: u64) -> Vec<f64> {
-        self.sample_for(Purpose::Evaluate, time, n, seed)
-    }
-
-    /// As [`ExactPath::sample`], with draws for a purpose of the caller's.
-    pub fn sample_for(&self, purpose: Purpose, time: f64, n: usize, seed: u64) -> Vec<f64> {
-        let mut out = vec![0.0; n * self.start.dim()];
-        self.fill_sample(purpose, time, seed, &mut out);
-        out
-    }
-
-    fn fill_sample(&self, purpose: Purpose, time: f64, seed: u64, out: &mut [f64]) {
-        let dim = self.start.dim();
-        let c = Coefficients::at(&self.process, time);
-        let gamma = c.gamma_squared.sqrt();
-        let rows = out.len() / dim;
-        let chunk = rows.div_ceil(threads_for(rows * dim * 3)).max(1);
-        thread::scope(|scope| {
-            for (block, part) in out.chunks_mut(chunk * dim).enumerate() {
-                let work = move || {
-                    let mut end_point = vec![0.0; dim];
-                    for (row, point) in part.chunks_exact_mut(dim).enumerate() {
-                        let row = (block * chunk + row) as u64;
-                        // The bits of the time are the step: other times get other, independent draws.
-                        let mut stream = Stream::new(seed, purpose, time.to_bits(), row);
-                        self.start.sample_point(&mut stream, point);
-                        if let Some(end) = &self.end {
-                            end.sample_point(&mut stream, &mut end_point);
-                        }
-                        for (value, other) in point.iter_mut().zip(&end_point) {
-                            *value = c.alpha * *value + c.beta * other + gamma * stream.normal();
-                        }
-                    }
-                };
-                launch(scope, rows > chunk, work);
-            }
-        });
-    }
-
-    /// `n` independent endpoints: samples of X_0 and, for interpolants, of X_1.
-    pub fn sample_endpoints(&self, n: usize, seed: u64) -> (Vec<f64>, Option<Vec<f64>>) {
-        let dim = self.start.dim();
-        let draw = |mixture: &GaussianMixture, purpose| {
-            let mut points = vec![0.0; n * dim];
-            for (row, point) in points.chunks_exact_mut(dim).enumerate() {
-                mixture.sample_point(&mut Stream::new(seed, purpose, 0, row as u64), point);
-            }
-            points
-        };
-        (
-            draw(&self.start, Purpose::Data),
-            self.end.as_ref().map(|end| draw(end, Purpose::End)),
-        )
-    }
-
-    fn slice(&self, time: f64) -> Box<dyn Slice + '_> {
+    fn slice(&self, time: f64) -> AnySlice<'_> {
         self.family.slice(Coefficients::at(&self.process, time))
     }
 
@@ -328,6 +293,9 @@ impl ExactPath {
         let chunk = rows
             .div_ceil(threads_for(rows * dim * self.components))
             .max(1);
+        if rows <= chunk {
+            return self.run_rows(shared, times, points, outputs);
+        }
         thread::scope(|scope| {
             let mut rest = outputs;
             for (block, part) in points.chunks(chunk * dim).enumerate() {
@@ -352,9 +320,9 @@ impl ExactPath {
         mut outputs: Outputs<'_>,
     ) {
         let dim = self.start.dim();
-        let mut prepared = vec![0.0; self.family.prepared_len()];
-        let mut shares = vec![0.0; self.components];
-        let mut last: Option<(f64, Box<dyn Slice + '_>)> = None;
+        let mut prepared = Buffer::zeros(self.family.prepared_len());
+        let mut shares = Buffer::zeros(self.components);
+        let mut last: Option<(f64, AnySlice<'_>)> = None;
         for (i, point) in points.chunks_exact(dim).enumerate() {
             let slice = match shared {
                 Some(slice) => slice,

@@ -18,7 +18,7 @@ mod velocity;
 
 pub use builder::{Builder, EnergyNodes, Group, Points, TimeMode, Wiring};
 pub use closure::Closure;
-pub use column::{Column, Coordinate, frequency};
+pub use column::{Column, Coordinate, TimeFunction, frequency};
 pub use coordinates::{Coordinates, Moments, Scale};
 pub use ending::{Ending, SystemEnergy};
 pub use in_data_coordinates::InDataCoordinates;

@@ -31,7 +31,9 @@ impl<T: Real> TimeTable<T> {
 
     /// Replaces the tabulated times.
     pub fn tabulate(&mut self, spec: &ModelSpec, wiring: &Wiring, times: &[f64]) {
-        let value = |c: &(usize, Column, bool), t: f64| T::from_f64(self.value(spec, c.1, c.2, t));
+        let value = |c: &(usize, Column, bool), t: f64| {
+            T::from_f64(self.value(spec, wiring, (c.1, c.2), t))
+        };
         let table = |c: &(usize, Column, bool)| times.iter().map(|&t| value(c, t)).collect();
         self.tables = wiring
             .groups
@@ -48,11 +50,17 @@ impl<T: Real> TimeTable<T> {
         &self.times
     }
 
-    fn value(&self, spec: &ModelSpec, column: Column, rate: bool, time: f64) -> f64 {
-        if rate {
-            column.rate(spec, &self.coordinate, time)
-        } else {
-            column.value(spec, &self.coordinate, time)
+    fn value(
+        &self,
+        spec: &ModelSpec,
+        wiring: &Wiring,
+        (column, rate): (Column, bool),
+        time: f64,
+    ) -> f64 {
+        match column {
+            Column::Given(number) => wiring.given[number as usize].value(spec, time),
+            _ if rate => column.rate(spec, &self.coordinate, time),
+            _ => column.value(spec, &self.coordinate, time),
         }
     }
 
@@ -124,7 +132,7 @@ impl<T: Real> TimeTable<T> {
     ) {
         for group in &wiring.groups {
             for &(slot, column, rate) in &group.columns {
-                let value = |t| T::from_f64(self.value(spec, column, rate, t));
+                let value = |t| T::from_f64(self.value(spec, wiring, (column, rate), t));
                 spread(group, inputs.numbers(slot), unit, times, value);
             }
             if let Some((low, high)) = group.cell {

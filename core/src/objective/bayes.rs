@@ -12,8 +12,8 @@
 
 use super::column::{ObjectiveColumn, TimeWeight};
 use super::partner::Partner;
-use super::setting::Settings;
-use super::{Objective, Scene, diffusions_only};
+use super::setting::SettingList;
+use super::{Objective, Scene, Teaches, diffusions_only};
 use crate::energy::ModelSpec;
 use crate::engine::Node;
 use crate::{Error, Result};
@@ -43,7 +43,19 @@ impl Objective for Bayes {
         "bayes"
     }
 
-    fn settings(&mut self) -> Settings<'_> {
+    fn about(&self) -> &'static str {
+        "residual of Bayes' rule between two close times of a diffusion"
+    }
+
+    fn teaches(&self) -> Teaches {
+        Teaches::Consistency
+    }
+
+    fn cites(&self) -> &'static [&'static str] {
+        &["he2025rne"]
+    }
+
+    fn settings(&mut self) -> SettingList<'_> {
         vec![
             ("gap", &mut self.gap),
             ("stop-gradient", &mut self.stop_gradient),
@@ -74,7 +86,8 @@ impl Objective for Bayes {
     fn loss(&self, scene: &mut Scene<'_>) -> Node {
         let partner = Partner::Behind(self.gap);
         let late = scene.own_log_density();
-        let (early, forward) = scene.partner_log_density(partner);
+        let slots = scene.filled(partner);
+        let (early, forward) = (scene.log_density_behind(slots[0], partner), slots[1]);
         let (points, mut score) = (scene.points(), scene.score());
         if self.stop_gradient {
             score = scene.graph().detach(score);

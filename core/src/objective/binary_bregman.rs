@@ -14,8 +14,8 @@
 //! All but `js` are unbounded in the ratio and need [close times](crate::process::TimeSampler::Close). Where the ratio overflows the
 //! loss is not finite and the step says so.
 
-use super::setting::{Settings, Words};
-use super::{Objective, Scene};
+use super::setting::{SettingList, Words};
+use super::{Objective, Scene, Teaches};
 use crate::engine::{Function, Node};
 
 /// The convex function of a binary Bregman divergence.
@@ -59,6 +59,18 @@ impl Objective for BinaryBregman {
         "binary-bregman"
     }
 
+    fn about(&self) -> &'static str {
+        "Bregman divergences between the density ratios of two levels"
+    }
+
+    fn teaches(&self) -> Teaches {
+        Teaches::Levels
+    }
+
+    fn cites(&self) -> &'static [&'static str] {
+        &["ouyang2026diffclf", "gutmann2011bregman"]
+    }
+
     fn least_levels(&self) -> usize {
         2
     }
@@ -67,7 +79,7 @@ impl Objective for BinaryBregman {
         2
     }
 
-    fn settings(&mut self) -> Settings<'_> {
+    fn settings(&mut self) -> SettingList<'_> {
         vec![("generator", &mut self.generator)]
     }
 

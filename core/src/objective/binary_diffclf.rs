@@ -1,7 +1,7 @@
 //! Binary DiffCLF: the mean over a row's two samples of `softplus(-(l_own - l_other))`, `l = -U + F`. Equal to DiffCLF with
 //! N = 2 to rounding.
 
-use super::{Objective, Scene};
+use super::{Objective, Scene, Teaches};
 use crate::engine::{Function, Node};
 
 /// See the module's text.
@@ -10,6 +10,18 @@ pub struct BinaryDiffclf;
 impl Objective for BinaryDiffclf {
     fn name(&self) -> &'static str {
         "binary-diffclf"
+    }
+
+    fn about(&self) -> &'static str {
+        "the same between two levels"
+    }
+
+    fn teaches(&self) -> Teaches {
+        Teaches::Levels
+    }
+
+    fn cites(&self) -> &'static [&'static str] {
+        &["ouyang2026diffclf"]
     }
 
     fn least_levels(&self) -> usize {

@@ -13,8 +13,8 @@
 //! unbounded and needs [close times](crate::process::TimeSampler::Close): where it overflows the loss is not finite and the step
 //! says so.
 
-use super::setting::{Settings, Words};
-use super::{Objective, Scene};
+use super::setting::{SettingList, Words};
+use super::{Objective, Scene, Teaches};
 use crate::engine::{Function, Node};
 
 /// The convex function of a multi-class Bregman divergence.
@@ -58,11 +58,23 @@ impl Objective for Bregman {
         "bregman"
     }
 
+    fn about(&self) -> &'static str {
+        "Bregman divergences between the class probabilities of N levels"
+    }
+
+    fn teaches(&self) -> Teaches {
+        Teaches::Levels
+    }
+
+    fn cites(&self) -> &'static [&'static str] {
+        &["ouyang2026diffclf", "gutmann2011bregman"]
+    }
+
     fn least_levels(&self) -> usize {
         2
     }
 
-    fn settings(&mut self) -> Settings<'_> {
+    fn settings(&mut self) -> SettingList<'_> {
         vec![("generator", &mut self.generator)]
     }
 

@@ -2,7 +2,7 @@
 
 use super::partner::Partner;
 use super::setting::Words;
-use crate::energy::ModelSpec;
+use crate::energy::{ModelSpec, TimeFunction};
 use crate::{Error, Result};
 
 /// How errors of a time derivative are weighted against those at other times: by `tau(t)^2`.
@@ -190,5 +190,11 @@ impl Kernels {
             c: p.scale(time) * ((sigma - before) * (sigma + before)).sqrt(),
             root: (delta * p.diffusion_squared(time)).sqrt(),
         })
+    }
+}
+
+impl TimeFunction for ObjectiveColumn {
+    fn value(&self, spec: &ModelSpec, time: f64) -> f64 {
+        ObjectiveColumn::value(*self, spec, time)
     }
 }

@@ -7,8 +7,8 @@
 //! `z . X_t' / gamma` cancels near the ends.
 
 use super::column::{ObjectiveColumn, TimeWeight};
-use super::setting::Settings;
-use super::{Objective, Scene};
+use super::setting::SettingList;
+use super::{Objective, Scene, Teaches};
 use crate::Result;
 use crate::energy::ModelSpec;
 use crate::engine::Node;
@@ -32,7 +32,19 @@ impl Objective for Ctsm {
         "ctsm"
     }
 
-    fn settings(&mut self) -> Settings<'_> {
+    fn about(&self) -> &'static str {
+        "conditional time score matching, from samples"
+    }
+
+    fn teaches(&self) -> Teaches {
+        Teaches::TimeScore
+    }
+
+    fn cites(&self) -> &'static [&'static str] {
+        &["yu2025density"]
+    }
+
+    fn settings(&mut self) -> SettingList<'_> {
         vec![("weight", &mut self.weight)]
     }
 

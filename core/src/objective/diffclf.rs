@@ -1,7 +1,7 @@
 //! DiffCLF with N levels: given a noisy sample, which of the row's N noise levels did it come from?
 //! `-(1/N) sum_i log softmax_j(-U(t_j, y_i) + F(t_j))[i]`, the categorical cross-entropy of that classifier.
 
-use super::{Objective, Scene};
+use super::{Objective, Scene, Teaches};
 use crate::engine::Node;
 
 /// See the module's text.
@@ -10,6 +10,18 @@ pub struct Diffclf;
 impl Objective for Diffclf {
     fn name(&self) -> &'static str {
         "diffclf"
+    }
+
+    fn about(&self) -> &'static str {
+        "which of a row's N levels did a noisy point come from?"
+    }
+
+    fn teaches(&self) -> Teaches {
+        Teaches::Levels
+    }
+
+    fn cites(&self) -> &'static [&'static str] {
+        &["ouyang2026diffclf"]
     }
 
     fn least_levels(&self) -> usize {

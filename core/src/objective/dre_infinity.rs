@@ -9,8 +9,8 @@
 
 use super::column::{ObjectiveColumn, TimeWeight};
 use super::partner::Partner;
-use super::setting::Settings;
-use super::{Objective, Scene};
+use super::setting::SettingList;
+use super::{Objective, Scene, Teaches};
 use crate::Result;
 use crate::energy::ModelSpec;
 use crate::engine::{Function, Node};
@@ -37,7 +37,19 @@ impl Objective for DreInfinity {
         "dre-infinity"
     }
 
-    fn settings(&mut self) -> Settings<'_> {
+    fn about(&self) -> &'static str {
+        "classification of two close times, linearised"
+    }
+
+    fn teaches(&self) -> Teaches {
+        Teaches::TimeScore
+    }
+
+    fn cites(&self) -> &'static [&'static str] {
+        &["choi2022density"]
+    }
+
+    fn settings(&mut self) -> SettingList<'_> {
         vec![("delta", &mut self.delta), ("weight", &mut self.weight)]
     }
 
@@ -47,7 +59,9 @@ impl Objective for DreInfinity {
 
     fn loss(&self, scene: &mut Scene<'_>) -> Node {
         let partner = Partner::ahead(self.delta);
-        let (here, there) = (scene.time_score(), scene.partner_time_score(partner));
+        let here = scene.time_score();
+        let points = scene.filled(partner)[0];
+        let there = scene.time_score_at(points);
         let gap = scene.objective_column(ObjectiveColumn::PartnerGap(partner));
         let weight = scene.objective_column(ObjectiveColumn::PartnerWeight(partner, self.weight));
         let g = scene.graph();

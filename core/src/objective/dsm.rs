@@ -4,7 +4,7 @@
 //! regression target of the network unit-sized at every level. Interpolants use `w = gamma^2`, bounded at the ends, and
 //! the mean over the antithetic pair `+z, -z` (Albergo et al. 2023).
 
-use super::{Objective, Scene};
+use super::{Objective, Scene, Teaches};
 use crate::energy::Column;
 use crate::engine::Node;
 
@@ -14,6 +14,18 @@ pub struct Dsm;
 impl Objective for Dsm {
     fn name(&self) -> &'static str {
         "dsm"
+    }
+
+    fn about(&self) -> &'static str {
+        "denoising score matching"
+    }
+
+    fn teaches(&self) -> Teaches {
+        Teaches::Score
+    }
+
+    fn cites(&self) -> &'static [&'static str] {
+        &["vincent2011connection"]
     }
 
     fn loss(&self, scene: &mut Scene<'_>) -> Node {

@@ -7,8 +7,9 @@
 //! 2025): less work per evaluation, and no third derivative. `exact` sums the diagonal, for few dimensions.
 
 use super::column::{ObjectiveColumn, TimeWeight};
-use super::setting::{Settings, Words};
-use super::{Objective, Scene, diffusions_only};
+use super::probe::Probe;
+use super::setting::{SettingList, Words};
+use super::{Objective, Scene, Teaches, diffusions_only};
 use crate::energy::{Column, ModelSpec};
 use crate::engine::Node;
 use crate::{Error, Result};
@@ -60,7 +61,19 @@ impl Objective for FokkerPlanck {
         "fokker-planck"
     }
 
-    fn settings(&mut self) -> Settings<'_> {
+    fn about(&self) -> &'static str {
+        "residual of the Fokker-Planck equation of a diffusion"
+    }
+
+    fn teaches(&self) -> Teaches {
+        Teaches::Consistency
+    }
+
+    fn cites(&self) -> &'static [&'static str] {
+        &["lai2023fp"]
+    }
+
+    fn settings(&mut self) -> SettingList<'_> {
         vec![
             ("laplacian", &mut self.laplacian),
             ("step", &mut self.step),
@@ -126,7 +139,7 @@ fn without_laplacian(scene: &mut Scene<'_>) -> Node {
 
 /// `e . J e` of the score's Jacobian along probe number `k`.
 fn along(scene: &mut Scene<'_>, k: usize) -> Node {
-    let (score, points, probe) = (scene.score(), scene.points(), scene.probe(k));
+    let (score, points, probe) = (scene.score(), scene.points(), scene.filled(Probe(k))[0]);
     let g = scene.graph();
     let inner = g.row_dot(score, probe);
     let product = g.grad_of_sum(inner, &[points])[0];
@@ -135,7 +148,7 @@ fn along(scene: &mut Scene<'_>, k: usize) -> Node {
 
 /// `e . (score(y + h e) - score(y - h e)) / (2 h)`, `h = step gamma`.
 fn difference(scene: &mut Scene<'_>, k: usize, step: f64) -> Node {
-    let (points, probe) = (scene.points(), scene.probe(k));
+    let (points, probe) = (scene.points(), scene.filled(Probe(k))[0]);
     let gamma = scene.column(Column::Noise);
     let g = scene.graph();
     let h = g.scale(gamma, step);

@@ -9,10 +9,12 @@
 //! `N(S mu, S^2 sd^2 + gamma^2)` up to terms of order `S^2`; nothing else is needed. The data end, and both ends of an
 //! interpolant (times 0 and 1), come from a system with known densities.
 
-use super::setting::{Settings, Words};
-use super::{Objective, Scene};
+use super::fill::{Fill, Filler, Mixing, Tile};
+use super::setting::{SettingList, Words};
+use super::{Objective, Scene, Teaches};
 use crate::energy::ModelSpec;
-use crate::engine::Node;
+use crate::engine::{Node, Real};
+use crate::rng::Purpose;
 use crate::{Error, Result};
 
 /// Which marginals are known.
@@ -63,7 +65,19 @@ impl Objective for KnownDiffclf {
         "known-diffclf"
     }
 
-    fn settings(&mut self) -> Settings<'_> {
+    fn about(&self) -> &'static str {
+        "classification with known marginals among the classes: F(t) absolutely"
+    }
+
+    fn teaches(&self) -> Teaches {
+        Teaches::Levels
+    }
+
+    fn cites(&self) -> &'static [&'static str] {
+        &["ouyang2026diffclf"]
+    }
+
+    fn settings(&mut self) -> SettingList<'_> {
         vec![("ends", &mut self.ends)]
     }
 
@@ -106,7 +120,8 @@ impl Objective for KnownDiffclf {
             let others = scene.other_log_densities();
             learned = scene.graph().concat(own, others);
         }
-        let (at_ends, known) = scene.known_ends(self.ends);
+        let slots = scene.filled(self.ends);
+        let (at_ends, known) = (scene.log_densities_of(slots[0], e), slots[1]);
         let g = scene.graph();
         // Rows: the N noisy points, then the points at the ends. Columns of `known`: the ends.
         let of_points = g.gather(known, &(0..n as u32).collect::<Vec<_>>());
@@ -126,5 +141,129 @@ impl Objective for KnownDiffclf {
             sum = g.add(sum, loss);
         }
         g.scale(sum, 1.0 / (n + e) as f64)
+    }
+}
+
+/// Slots: points at the E known ends, `Unit(E) x d`, and exact log-densities at the ends' times of the N noisy points and those
+/// E points, `Unit(N + E) x E`.
+impl Filler for Ends {
+    fn shapes(&self, spec: &ModelSpec, levels: usize) -> Vec<(usize, usize)> {
+        let e = self.count();
+        vec![(e, spec.dim), (levels + e, e)]
+    }
+
+    fn build<T: Real>(&self, _: &ModelSpec, _: &[f64], slots: &[usize]) -> Box<dyn Fill<T>> {
+        Box::new(EndPoints {
+            ends: *self,
+            points: slots[0],
+            log_density: slots[1],
+        })
+    }
+}
+
+struct EndPoints {
+    ends: Ends,
+    points: usize,
+    log_density: usize,
+}
+
+impl<T: Real> Fill<T> for EndPoints {
+    fn fill(&self, tile: &mut Tile<'_, '_, T>) {
+        self.copy_sources(tile);
+        if self.ends.known()[1] && tile.rows.end.is_none() {
+            self.fill_gaussian(tile);
+        }
+        if let Some(truth) = tile.truth {
+            self.fill_known(tile, truth);
+        }
+    }
+}
+
+impl EndPoints {
+    /// Points at ends that are source rows.
+    fn copy_sources<T: Real>(&self, tile: &mut Tile<'_, '_, T>) {
+        let (d, e) = (tile.spec.dim, self.ends.count());
+        let [first, last] = self.ends.known();
+        let sources = [
+            (first.then_some(tile.rows.start), 0),
+            (tile.rows.end.filter(|_| last), e - 1),
+        ];
+        for (source, place) in sources {
+            let Some(source) = source else { continue };
+            let [x, y] = tile.inputs.many([source, self.points]);
+            for (x, y) in x.chunks_exact(d).zip(y.chunks_exact_mut(e * d)) {
+                y[place * d..][..d].copy_from_slice(x);
+            }
+        }
+    }
+
+    /// The noise end of a diffusion: a point there, and the Gaussian log-density of all points.
+    fn fill_gaussian<T: Real>(&self, tile: &mut Tile<'_, '_, T>) {
+        let (spec, n, e) = (tile.spec, tile.levels, self.ends.count());
+        let (d, time) = (spec.dim, spec.grid.t_max());
+        let mixing = Mixing::<T>::at(spec, time);
+        let [x0, y] = tile.inputs.many([tile.rows.start, self.points]);
+        let purpose = Purpose::Ends(tile.part);
+        for (k, unit) in tile.units.clone().enumerate() {
+            let y = &mut y[(k * e + e - 1) * d..][..d];
+            T::fill_normal_rows(tile.seed, purpose, tile.step, unit as u64, d, y);
+            for (y, &x0) in y.iter_mut().zip(&x0[k * d..]) {
+                *y = mixing.alpha * x0 + mixing.gamma * *y;
+            }
+        }
+        let scale = spec.process.scale(time);
+        let variance = scale * scale * spec.variance + spec.process.noise(time).powi(2);
+        let constant = 0.5 * d as f64 * (std::f64::consts::TAU * variance).ln();
+        let log_density = |y: &[T]| {
+            let square: f64 = y
+                .iter()
+                .zip(&spec.mean)
+                .map(|(y, mean)| (y.to_f64() - scale * mean).powi(2))
+                .sum();
+            T::from_f64(-0.5 * square / variance - constant)
+        };
+        let slots = [tile.rows.points, self.points, self.log_density];
+        let [points, end_points, out] = tile.inputs.many(slots);
+        for k in 0..tile.units.len() {
+            let rows = points[k * n * d..][..n * d]
+                .chunks_exact(d)
+                .chain(end_points[k * e * d..][..e * d].chunks_exact(d));
+            for (i, y) in rows.enumerate() {
+                out[(k * (n + e) + i) * e + e - 1] = log_density(y);
+            }
+        }
+    }
+
+    /// Log-densities at ends that a system knows. A diffusion's last end is Gaussian and filled already.
+    fn fill_known<T: Real>(&self, tile: &mut Tile<'_, '_, T>, truth: &dyn crate::energy::Energy) {
+        let (d, n, e) = (tile.spec.dim, tile.levels, self.ends.count());
+        let [first, last] = self.ends.known();
+        let [points, end_points] = tile.inputs.many([tile.rows.points, self.points]);
+        let scratch = &mut *tile.scratch;
+        scratch.input.clear();
+        for (points, ends) in points.chunks(n * d).zip(end_points.chunks(e * d)) {
+            let both = points.iter().chain(ends.iter());
+            scratch.input.extend(both.map(|x| x.to_f64()));
+        }
+        let known = [
+            (first, 0.0, 0),
+            (
+                last && tile.rows.end.is_some(),
+                tile.spec.process.horizon(),
+                e - 1,
+            ),
+        ];
+        for (_, time, k) in known.into_iter().filter(|k| k.0) {
+            let rows = tile.scratch.input.len() / d;
+            tile.make_room(rows);
+            let scratch = &mut *tile.scratch;
+            scratch.evaluate(d, &[time], |time, points, out| {
+                truth.log_density(time, points, out);
+            });
+            let out = tile.inputs.numbers(self.log_density);
+            for (out, &value) in out.chunks_exact_mut(e).zip(&scratch.output) {
+                out[k] = T::from_f64(value);
+            }
+        }
     }
 }

@@ -10,10 +10,13 @@ mod ctsm;
 mod diffclf;
 mod dre_infinity;
 mod dsm;
+mod fill;
 mod fokker_planck;
 mod known_diffclf;
+mod mirror;
 mod name;
 mod partner;
+pub(crate) mod probe;
 mod scene;
 mod setting;
 mod target_score;
@@ -29,12 +32,13 @@ pub use ctsm::Ctsm;
 pub use diffclf::Diffclf;
 pub use dre_infinity::DreInfinity;
 pub use dsm::Dsm;
+pub use fill::{AnyFiller, Fill, Filled, Filler, Mixing, RowSlots, Scratch, Tile};
 pub use fokker_planck::{FokkerPlanck, Laplacian};
 pub use known_diffclf::{Ends, KnownDiffclf};
 pub use name::{ObjectiveName, Term, closeness, parse_terms, validate_terms};
 pub use partner::{Partner, PartnerDraw};
-pub use scene::{EndSlots, PartnerSlots, Scene, Slots};
-pub use setting::{Setting, Settings, Words};
+pub use scene::{Scene, Slots};
+pub use setting::{Setting, SettingList, Words};
 pub use target_score::TargetScore;
 pub use tsm::Tsm;
 pub use velocity::VelocityRegression;
@@ -48,6 +52,15 @@ pub trait Objective {
     /// Name in configuration, log and errors.
     fn name(&self) -> &'static str;
 
+    /// What it does, in a line of help.
+    fn about(&self) -> &'static str;
+
+    /// What is learned from it.
+    fn teaches(&self) -> Teaches;
+
+    /// Whom to cite, by the keys of their BibTeX entries.
+    fn cites(&self) -> &'static [&'static str];
+
     /// Smallest number of levels a row must have.
     fn least_levels(&self) -> usize {
         1
@@ -59,7 +72,7 @@ pub trait Objective {
     }
 
     /// Its settings, those of `name(setting=value)`.
-    fn settings(&mut self) -> Settings<'_> {
+    fn settings(&mut self) -> SettingList<'_> {
         Vec::new()
     }
 
@@ -72,6 +85,11 @@ pub trait Objective {
     /// Whether the loss needs the exact densities of the data (a system with known answers).
     fn needs_truth(&self, spec: &ModelSpec) -> bool {
         let _ = spec;
+        false
+    }
+
+    /// Whether the model must have a velocity network.
+    fn needs_velocity(&self) -> bool {
         false
     }
 
@@ -93,6 +111,39 @@ pub trait Objective {
 
     /// The loss of each source row, `Unit(1) x 1`; the objective is its mean over the batch.
     fn loss(&self, scene: &mut Scene<'_>) -> Node;
+}
+
+/// What is learned from an objective.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Teaches {
+    /// The score: the shape of each level's density, but not F(t).
+    Score,
+    /// How the densities of levels relate: mode weights, and F(t) up to a constant.
+    Levels,
+    /// The time score, and with it the differences of F(t).
+    TimeScore,
+    /// That energies at different times belong to one process, F(t) included.
+    Consistency,
+    /// The velocity of an interpolant, and nothing of the energy.
+    Velocity,
+}
+
+impl Teaches {
+    /// Whether F(t) is learned.
+    pub fn free_energy(self) -> bool {
+        !matches!(self, Teaches::Score | Teaches::Velocity)
+    }
+
+    /// In words, for lists.
+    pub fn words(self) -> &'static str {
+        match self {
+            Teaches::Score => "the score",
+            Teaches::Levels => "how levels relate: mode weights and normalisation too",
+            Teaches::TimeScore => "the time score",
+            Teaches::Consistency => "consistency of the path",
+            Teaches::Velocity => "an interpolant's velocity",
+        }
+    }
 }
 
 /// Most levels of one row.

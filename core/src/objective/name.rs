@@ -55,6 +55,34 @@ impl ObjectiveName {
         ObjectiveName::Velocity,
     ];
 
+    /// All of them, a line of help each, grouped by what they teach.
+    pub fn help() -> String {
+        let width = Self::ALL
+            .iter()
+            .map(|name| name.objective().name().len())
+            .max()
+            .unwrap_or(0);
+        let mut text = String::new();
+        let mut groups: Vec<Teaches> = Vec::new();
+        for name in &Self::ALL {
+            let teaches = name.objective().teaches();
+            if !groups.contains(&teaches) {
+                groups.push(teaches);
+            }
+        }
+        for teaches in groups {
+            text.push_str(&format!("  {}:\n", teaches.words()));
+            for name in &Self::ALL {
+                let objective = name.objective();
+                if objective.teaches() == teaches {
+                    let (name, about) = (objective.name(), objective.about());
+                    text.push_str(&format!("    {name:width$}  {about}\n"));
+                }
+            }
+        }
+        text
+    }
+
     /// The objective itself.
     pub fn objective(&self) -> &dyn Objective {
         match self {
@@ -74,7 +102,7 @@ impl ObjectiveName {
         }
     }
 
-    fn settings(&mut self) -> Settings<'_> {
+    fn settings(&mut self) -> SettingList<'_> {
         match self {
             ObjectiveName::BinaryBregman(objective) => objective.settings(),
             ObjectiveName::Bregman(objective) => objective.settings(),

@@ -3,59 +3,23 @@
 //! close times, random probes, points at known ends, and what is known exactly. A request leaves a slot that the step fills.
 
 use super::column::ObjectiveColumn;
-use super::known_diffclf::Ends;
+use super::fill::{Filled, Filler, RowSlots};
+use super::mirror::Mirror;
 use super::partner::Partner;
 use crate::energy::{Builder, Column, EnergyNodes, ModelSpec, Points, TimeMode, Wiring};
 use crate::engine::{Graph, Node, Rows};
 use crate::network::Layout;
+use std::sync::Arc;
 
 /// Input slots that the training step fills besides the times.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Slots {
-    /// Source row `x_0`, `Unit(1) x d`.
-    pub start: usize,
-    /// Source row `x_1` of an interpolant.
-    pub end: Option<usize>,
-    /// Noises `z_i`, `Unit(N) x d`.
-    pub noise: usize,
-    /// Noisy points `y_i = X_{t_i} + gamma z_i`.
-    pub points: usize,
-    /// Mirror points `X_{t_i} - gamma z_i`, if an objective asked for them.
-    pub mirror: Option<usize>,
-    /// Partners at close times.
-    pub partners: Vec<PartnerSlots>,
-    /// Rademacher probes, `Unit(N) x d`: independent of each other.
-    pub probes: [Option<usize>; 2],
-    /// Exact time scores at `(t_i, y_i)`, `Unit(N) x 1`.
-    pub exact_time_score: Option<usize>,
-    /// Exact scores of the data at `x_0`, `Unit(1) x d`.
-    pub start_score: Option<usize>,
-    /// Exact scores at `x_1`.
-    pub end_score: Option<usize>,
-    /// Points at known ends.
-    pub ends: Option<EndSlots>,
-}
-
-/// Slots of one partner per level.
-#[derive(Debug, Clone, Copy)]
-pub struct PartnerSlots {
-    /// Where it is.
-    pub partner: Partner,
-    /// Its points, `Unit(N) x d`.
-    pub points: usize,
-    /// The forward noise `e` of `Y_t = m Y_s + c e`, `Unit(N) x d`, for partners on the same noising path.
-    pub forward: Option<usize>,
-}
-
-/// Slots of the known ends; E is their number.
-#[derive(Debug, Clone, Copy)]
-pub struct EndSlots {
-    /// Which.
-    pub ends: Ends,
-    /// Points at the ends, `Unit(E) x d`.
-    pub points: usize,
-    /// Exact log-densities at the ends' times of the N noisy points and the E points, `Unit(N + E) x E`.
-    pub log_density: usize,
+    /// Source rows, noises and noisy points.
+    pub rows: RowSlots,
+    /// Partners whose energy is asked for at their own times, which follow the N times of a row.
+    pub behind: Option<Partner>,
+    /// What objectives asked for, with what fills it.
+    pub filled: Vec<Filled>,
 }
 
 /// See the module's text.
@@ -73,6 +37,8 @@ pub struct Scene<'a> {
     partner_group: Option<usize>,
     /// Points at the ends, each at all N times.
     end_group: Option<usize>,
+    /// Functions of time that objectives asked for, in the builder's order.
+    columns: Vec<ObjectiveColumn>,
 }
 
 impl<'a> Scene<'a> {
@@ -88,17 +54,14 @@ impl<'a> Scene<'a> {
         let (points, points_slot) = builder.graph.input(Rows::Unit(levels), spec.dim);
         let own_group = builder.group((0..levels as u32).collect());
         let slots = Slots {
-            start,
-            end,
-            noise: noise_slot,
-            points: points_slot,
-            mirror: None,
-            partners: Vec::new(),
-            probes: [None, None],
-            exact_time_score: None,
-            start_score: None,
-            end_score: None,
-            ends: None,
+            rows: RowSlots {
+                start,
+                end,
+                noise: noise_slot,
+                points: points_slot,
+            },
+            behind: None,
+            filled: Vec::new(),
         };
         Scene {
             builder,
@@ -110,6 +73,7 @@ impl<'a> Scene<'a> {
             other_group: None,
             partner_group: None,
             end_group: None,
+            columns: Vec::new(),
         }
     }
 
@@ -145,20 +109,36 @@ impl<'a> Scene<'a> {
 
     /// A function of `t_i` that only objectives need.
     pub fn objective_column(&mut self, column: ObjectiveColumn) -> Node {
-        self.column(Column::Objective(column))
+        let known = self.columns.iter().position(|known| *known == column);
+        let number = known.unwrap_or_else(|| {
+            self.columns.push(column);
+            self.builder.give(Arc::new(column)) as usize
+        });
+        self.column(Column::Given(number as u32))
     }
 
-    /// A slot made at the first request: its node.
-    fn slot(
-        &mut self,
-        rows: usize,
-        cols: usize,
-        of: impl FnOnce(&mut Slots) -> &mut Option<usize>,
-    ) -> Node {
+    /// Nodes of the inputs that `filler` fills, made at the first request.
+    pub fn filled(&mut self, filler: impl Filler) -> Vec<Node> {
+        let same = |known: &&Filled| known.filler.as_any().downcast_ref() == Some(&filler);
         let graph = &mut self.builder.graph;
-        let slot =
-            *of(&mut self.slots).get_or_insert_with(|| graph.input(Rows::Unit(rows), cols).1);
-        graph.input_node(slot)
+        let slots = match self.slots.filled.iter().find(same) {
+            Some(known) => known.slots.clone(),
+            None => {
+                let shapes = filler.shapes(self.builder.spec, self.levels).into_iter();
+                let slots: Vec<usize> = shapes
+                    .map(|(rows, cols)| graph.input(Rows::Unit(rows), cols).1)
+                    .collect();
+                self.slots.filled.push(Filled {
+                    filler: Box::new(filler),
+                    slots: slots.clone(),
+                });
+                slots
+            }
+        };
+        slots
+            .into_iter()
+            .map(|slot| graph.input_node(slot))
+            .collect()
     }
 
     /// The energy of points at the rows' own times.
@@ -175,7 +155,7 @@ impl<'a> Scene<'a> {
     }
 
     fn mirror(&mut self) -> EnergyNodes {
-        let points = self.slot(self.levels, self.builder.spec.dim, |s| &mut s.mirror);
+        let points = self.filled(Mirror)[0];
         self.at_own_times(points)
     }
 
@@ -198,7 +178,12 @@ impl<'a> Scene<'a> {
 
     /// Time score at `(t_i, y_i)`, `Unit(N) x 1`.
     pub fn time_score(&mut self) -> Node {
-        let nodes = self.own();
+        self.time_score_at(self.points)
+    }
+
+    /// Time score of other points (`Unit(N) x d`) at the times `t_i`: `Unit(N) x 1`.
+    pub fn time_score_at(&mut self, points: Node) -> Node {
+        let nodes = self.at_own_times(points);
         self.builder.time_score(&nodes)
     }
 
@@ -260,36 +245,10 @@ impl<'a> Scene<'a> {
         self.builder.graph.reshape(column, Rows::Unit(rows), width)
     }
 
-    fn partner(&mut self, partner: Partner) -> PartnerSlots {
-        if let Some(slots) = self.slots.partners.iter().find(|p| p.partner == partner) {
-            return *slots;
-        }
-        let (levels, dim) = (self.levels, self.builder.spec.dim);
-        let mut input = || self.builder.graph.input(Rows::Unit(levels), dim).1;
-        let slots = PartnerSlots {
-            partner,
-            points: input(),
-            forward: matches!(partner, Partner::Behind(_)).then(input),
-        };
-        self.slots.partners.push(slots);
-        slots
-    }
-
-    /// Time score at the row's own time, at the partner's point: `Unit(N) x 1`.
-    pub fn partner_time_score(&mut self, partner: Partner) -> Node {
-        let slots = self.partner(partner);
-        let points = self.builder.graph.input_node(slots.points);
-        let nodes = self.at_own_times(points);
-        self.builder.time_score(&nodes)
-    }
-
-    /// `log p_s(y_s)` at a partner [behind](Partner::Behind), `Unit(N) x 1`, and the forward noise, `Unit(N) x d`.
-    pub fn partner_log_density(&mut self, partner: Partner) -> (Node, Node) {
-        let slots = self.partner(partner);
-        let Some(forward) = slots.forward else {
-            unreachable!("only partners behind are on the noising path")
-        };
+    /// `log p_s(y_s)` of points (`Unit(N) x d`) at the times of partners [behind](Partner::Behind): `Unit(N) x 1`.
+    pub fn log_density_behind(&mut self, points: Node, partner: Partner) -> Node {
         let n = self.levels as u32;
+        self.slots.behind = Some(partner);
         let group = match self.partner_group {
             Some(group) => group,
             None => {
@@ -297,93 +256,59 @@ impl<'a> Scene<'a> {
                 *self.partner_group.insert(group)
             }
         };
-        let graph = &mut self.builder.graph;
-        let (points, forward) = (graph.input_node(slots.points), graph.input_node(forward));
         let nodes = self.builder.energy(&Points {
             points,
             pattern: None,
             group,
         });
-        (self.builder.log_density(&nodes), forward)
-    }
-
-    /// Rademacher probe number `k` (0 or 1), `Unit(N) x d`.
-    pub fn probe(&mut self, k: usize) -> Node {
-        self.slot(self.levels, self.builder.spec.dim, |s| &mut s.probes[k])
-    }
-
-    /// The exact time score at `(t_i, y_i)`, `Unit(N) x 1`.
-    pub fn exact_time_score(&mut self) -> Node {
-        self.slot(self.levels, 1, |s| &mut s.exact_time_score)
+        self.builder.log_density(&nodes)
     }
 
     /// `a(t_i) x_0 + b(t_i) x_1`, `Unit(N) x d`.
     pub fn source_sum(&mut self, start: ObjectiveColumn, end: ObjectiveColumn) -> Node {
-        let first = self.builder.graph.input_node(self.slots.start);
-        let last = self.slots.end.map(|s| self.builder.graph.input_node(s));
-        self.sum_of_sources(first, start, last, end)
+        let first = self.builder.graph.input_node(self.slots.rows.start);
+        let last = self.slots.rows.end;
+        let last = last.map(|slot| (self.builder.graph.input_node(slot), end));
+        self.sum_of_sources((first, start), last)
     }
 
-    /// `a(t_i) grad log q_0(x_0) + b(t_i) grad log q_1(x_1)`, `Unit(N) x d`.
-    pub fn source_score_sum(&mut self, start: ObjectiveColumn, end: ObjectiveColumn) -> Node {
-        let dim = self.builder.spec.dim;
-        let first = self.slot(1, dim, |s| &mut s.start_score);
-        let last = self
-            .slots
-            .end
-            .map(|_| self.slot(1, dim, |s| &mut s.end_score));
-        self.sum_of_sources(first, start, last, end)
-    }
-
-    fn sum_of_sources(
+    /// `a(t_i) u_0 + b(t_i) u_1`, `Unit(N) x d`, of rows that belong to the sources, `Unit(1) x d`.
+    pub fn sum_of_sources(
         &mut self,
-        first: Node,
-        start: ObjectiveColumn,
-        last: Option<Node>,
-        end: ObjectiveColumn,
+        first: (Node, ObjectiveColumn),
+        last: Option<(Node, ObjectiveColumn)>,
     ) -> Node {
         let pattern = vec![0; self.levels];
-        let part = |scene: &mut Self, row: Node, column| {
+        let part = |scene: &mut Self, (row, column): (Node, ObjectiveColumn)| {
             let factor = scene.objective_column(column);
             let g = scene.graph();
             let rows = g.gather(row, &pattern);
             g.mul_column(rows, factor)
         };
-        let sum = part(self, first, start);
+        let sum = part(self, first);
         match last {
             Some(last) => {
-                let other = part(self, last, end);
+                let other = part(self, last);
                 self.builder.graph.add(sum, other)
             }
             None => sum,
         }
     }
 
-    /// Points at the known ends: their learned log-densities at the N times, `Unit(E) x N`, and the exact ones of all N + E
-    /// points at the ends' times, `Unit(N + E) x E`.
-    pub fn known_ends(&mut self, ends: Ends) -> (Node, Node) {
-        let (n, e, dim) = (self.levels, ends.count(), self.builder.spec.dim);
-        let graph = &mut self.builder.graph;
-        let slots = *self.slots.ends.get_or_insert_with(|| EndSlots {
-            ends,
-            points: graph.input(Rows::Unit(e), dim).1,
-            log_density: graph.input(Rows::Unit(n + e), e).1,
-        });
-        let (points, known) = (
-            graph.input_node(slots.points),
-            graph.input_node(slots.log_density),
-        );
+    /// Learned log-densities of `count` other points of a row (`Unit(count) x d`) at its N times, `Unit(count) x N`.
+    pub fn log_densities_of(&mut self, points: Node, count: usize) -> Node {
+        let n = self.levels;
         let group = match self.end_group {
             Some(group) => group,
             None => {
-                let times = (0..e).flat_map(|_| 0..n as u32).collect();
+                let times = (0..count).flat_map(|_| 0..n as u32).collect();
                 *self.end_group.insert(self.builder.group(times))
             }
         };
-        let pattern = (0..e as u32)
+        let pattern = (0..count as u32)
             .flat_map(|k| std::iter::repeat_n(k, n))
             .collect();
-        (self.log_density_table(points, pattern, group, n), known)
+        self.log_density_table(points, pattern, group, n)
     }
 
     /// Mean over the N levels of a `Unit(N) x 1` column: the loss of the source row.

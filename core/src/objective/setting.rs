@@ -12,7 +12,7 @@ pub trait Setting {
 }
 
 /// Settings by name, for reading and writing.
-pub type Settings<'a> = Vec<(&'static str, &'a mut dyn Setting)>;
+pub type SettingList<'a> = Vec<(&'static str, &'a mut dyn Setting)>;
 
 /// A choice between a few words.
 pub trait Words: Copy + PartialEq + 'static {

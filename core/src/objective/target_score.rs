@@ -7,9 +7,10 @@
 //! small, bounded where it is large), `gamma^2` for interpolants.
 
 use super::column::ObjectiveColumn;
-use super::{Objective, Scene};
+use super::fill::{Fill, Filler, Tile};
+use super::{Objective, Scene, Teaches};
 use crate::energy::ModelSpec;
-use crate::engine::Node;
+use crate::engine::{Node, Real};
 
 /// See the module's text.
 pub struct TargetScore;
@@ -19,19 +20,78 @@ impl Objective for TargetScore {
         "target-score"
     }
 
+    fn about(&self) -> &'static str {
+        "score matching against the exact score of the data"
+    }
+
+    fn teaches(&self) -> Teaches {
+        Teaches::Score
+    }
+
+    fn cites(&self) -> &'static [&'static str] {
+        &["debortoli2024target"]
+    }
+
     fn needs_truth(&self, _spec: &ModelSpec) -> bool {
         true
     }
 
     fn loss(&self, scene: &mut Scene<'_>) -> Node {
         let score = scene.score();
-        let target =
-            scene.source_score_sum(ObjectiveColumn::TargetStart, ObjectiveColumn::TargetEnd);
+        let scores = scene.filled(SourceScores);
+        let target = scene.sum_of_sources(
+            (scores[0], ObjectiveColumn::TargetStart),
+            scores.get(1).map(|end| (*end, ObjectiveColumn::TargetEnd)),
+        );
         let scale = scene.objective_column(ObjectiveColumn::TargetScale);
         let g = scene.graph();
         let scaled = g.mul_column(score, scale);
         let residual = g.sub(scaled, target);
         let square = g.row_dot(residual, residual);
         scene.mean_over_levels(square)
+    }
+}
+
+/// Exact scores of the data at `x_0`, and at the `x_1` of an interpolant, `Unit(1) x d` each.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct SourceScores;
+
+impl Filler for SourceScores {
+    fn shapes(&self, spec: &ModelSpec, _: usize) -> Vec<(usize, usize)> {
+        vec![(1, spec.dim); if spec.process.is_interpolant() { 2 } else { 1 }]
+    }
+
+    fn build<T: Real>(&self, _: &ModelSpec, _: &[f64], slots: &[usize]) -> Box<dyn Fill<T>> {
+        Box::new(Scores {
+            start: slots[0],
+            end: slots.get(1).copied(),
+        })
+    }
+}
+
+struct Scores {
+    start: usize,
+    end: Option<usize>,
+}
+
+impl<T: Real> Fill<T> for Scores {
+    fn fill(&self, tile: &mut Tile<'_, '_, T>) {
+        let Some(truth) = tile.truth else { return };
+        let last = tile.spec.process.horizon();
+        let ends = [
+            (Some(self.start), Some(tile.rows.start), 0.0),
+            (self.end, tile.rows.end, last),
+        ];
+        for (slot, source, time) in ends {
+            if let (Some(slot), Some(source)) = (slot, source) {
+                tile.widen(source);
+                tile.make_room(tile.scratch.input.len());
+                let scratch = &mut *tile.scratch;
+                scratch.evaluate(tile.spec.dim, &[time], |time, points, out| {
+                    truth.score(time, points, out);
+                });
+                tile.narrow(slot);
+            }
+        }
     }
 }

@@ -18,7 +18,7 @@ use crate::process::sampler::{Grid, GridStratified, LogSnrNormal, Stratified, Un
 use crate::process::{Process, TimeSampler};
 use crate::rng::{Part, Purpose, Stream};
 use crate::system::{Covariance, GaussianMixture};
-use crate::train::{Endpoints, Losses, Source, Step, StepPlan};
+use crate::train::{Endpoints, Losses, Source, Step, StepSpec};
 
 /// Normal rows, not centred, of a spread of their own in each coordinate.
 #[derive(Clone)]
@@ -78,7 +78,7 @@ pub(crate) fn step<T: Real>(
     threads: usize,
     isa: Isa,
 ) -> Step<T> {
-    let plan = StepPlan {
+    let plan = StepSpec {
         terms: parse_terms(sum.terms).unwrap(),
         levels: sum.levels,
         batch,

@@ -1,11 +1,12 @@
 //! Time score matching: `tau^2 (time_score(t, y) - d/dt log p_t(y))^2`, for systems whose exact time score is known.
 
 use super::column::{ObjectiveColumn, TimeWeight};
-use super::setting::Settings;
-use super::{Objective, Scene};
+use super::fill::{Fill, Filler, Tile};
+use super::setting::SettingList;
+use super::{Objective, Scene, Teaches};
 use crate::Result;
 use crate::energy::ModelSpec;
-use crate::engine::Node;
+use crate::engine::{Node, Real};
 
 /// See the module's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +27,19 @@ impl Objective for Tsm {
         "tsm"
     }
 
-    fn settings(&mut self) -> Settings<'_> {
+    fn about(&self) -> &'static str {
+        "time score matching against the exact time score of a system"
+    }
+
+    fn teaches(&self) -> Teaches {
+        Teaches::TimeScore
+    }
+
+    fn cites(&self) -> &'static [&'static str] {
+        &["choi2022density"]
+    }
+
+    fn settings(&mut self) -> SettingList<'_> {
         vec![("weight", &mut self.weight)]
     }
 
@@ -39,12 +52,44 @@ impl Objective for Tsm {
     }
 
     fn loss(&self, scene: &mut Scene<'_>) -> Node {
-        let (score, exact) = (scene.time_score(), scene.exact_time_score());
+        let score = scene.time_score();
+        let exact = scene.filled(ExactTimeScore)[0];
         let tau = scene.objective_column(ObjectiveColumn::TimeScale(self.weight));
         let g = scene.graph();
         let residual = g.sub(score, exact);
         let residual = g.mul(residual, tau);
         let square = g.mul(residual, residual);
         scene.mean_over_levels(square)
+    }
+}
+
+/// Exact time scores at `(t_i, y_i)`, `Unit(N) x 1`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct ExactTimeScore;
+
+impl Filler for ExactTimeScore {
+    fn shapes(&self, _: &ModelSpec, levels: usize) -> Vec<(usize, usize)> {
+        vec![(levels, 1)]
+    }
+
+    fn build<T: Real>(&self, _: &ModelSpec, _: &[f64], slots: &[usize]) -> Box<dyn Fill<T>> {
+        Box::new(TimeScores { slot: slots[0] })
+    }
+}
+
+struct TimeScores {
+    slot: usize,
+}
+
+impl<T: Real> Fill<T> for TimeScores {
+    fn fill(&self, tile: &mut Tile<'_, '_, T>) {
+        let Some(truth) = tile.truth else { return };
+        tile.widen(tile.rows.points);
+        tile.make_room(tile.times.len());
+        let scratch = &mut *tile.scratch;
+        scratch.evaluate(tile.spec.dim, tile.times, |times, points, out| {
+            truth.time_score(times, points, out);
+        });
+        tile.narrow(self.slot);
     }
 }

@@ -2,7 +2,7 @@
 //! `v = E[dX_t/dt | Y_t = y]`, which the SDE and the ODE of an interpolant need (Albergo et al. 2023).
 
 use super::column::ObjectiveColumn;
-use super::{Objective, Scene};
+use super::{Objective, Scene, Teaches};
 use crate::energy::ModelSpec;
 use crate::engine::Node;
 use crate::{Error, Result};
@@ -13,6 +13,22 @@ pub struct VelocityRegression;
 impl Objective for VelocityRegression {
     fn name(&self) -> &'static str {
         "velocity"
+    }
+
+    fn about(&self) -> &'static str {
+        "regression of the velocity, in a network beside the energy"
+    }
+
+    fn teaches(&self) -> Teaches {
+        Teaches::Velocity
+    }
+
+    fn cites(&self) -> &'static [&'static str] {
+        &["albergo2023stochastic"]
+    }
+
+    fn needs_velocity(&self) -> bool {
+        true
     }
 
     fn validate(&self, spec: &ModelSpec) -> Result<()> {

@@ -8,6 +8,7 @@
 
 mod edm;
 mod grid;
+mod interpolant;
 mod linear;
 pub mod sampler;
 mod trigonometric;
@@ -16,6 +17,7 @@ mod variance_preserving;
 
 pub use edm::Edm;
 pub use grid::{Spacing, TimeGrid};
+pub use interpolant::Interpolant;
 pub use linear::Linear;
 pub use sampler::TimeSampler;
 pub use trigonometric::Trigonometric;

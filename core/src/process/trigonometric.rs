@@ -1,8 +1,6 @@
 //! Trigonometric stochastic interpolant: Y_t = cos(pi t/2) X_0 + sin(pi t/2) X_1 + a sqrt(t (1-t)) Z.
 
-use super::linear::{bridge_noise, bridge_noise_times_rate};
-use super::{Schedule, check_positive};
-use crate::Result;
+use super::Interpolant;
 use serde::{Deserialize, Serialize};
 use std::f64::consts::FRAC_PI_2;
 
@@ -20,61 +18,22 @@ impl Default for Trigonometric {
     }
 }
 
-impl Schedule for Trigonometric {
-    fn name(&self) -> &'static str {
-        "trigonometric"
+impl Interpolant for Trigonometric {
+    const NAME: &'static str = "trigonometric";
+
+    fn noise_size(&self) -> f64 {
+        self.a
     }
 
-    fn validate(&self) -> Result<()> {
-        check_positive("a of the trigonometric interpolant", self.a)
-    }
-
-    fn is_interpolant(&self) -> bool {
-        true
-    }
-
-    fn x0_scale(&self, time: f64) -> f64 {
+    fn mixing(&self, time: f64) -> [f64; 2] {
         // The sine of the distance to the end is exact at time 1, where the cosine leaves a rounding of pi/2.
-        (FRAC_PI_2 * (1.0 - time)).sin()
+        [(FRAC_PI_2 * (1.0 - time)).sin(), (FRAC_PI_2 * time).sin()]
     }
 
-    fn x0_rate(&self, time: f64) -> f64 {
-        -FRAC_PI_2 * (FRAC_PI_2 * time).sin()
-    }
-
-    fn x1_scale(&self, time: f64) -> f64 {
-        (FRAC_PI_2 * time).sin()
-    }
-
-    fn x1_rate(&self, time: f64) -> f64 {
-        FRAC_PI_2 * (FRAC_PI_2 * (1.0 - time)).sin()
-    }
-
-    fn noise(&self, time: f64) -> f64 {
-        bridge_noise(self.a, time)
-    }
-
-    fn noise_times_rate(&self, time: f64) -> f64 {
-        bridge_noise_times_rate(self.a, time)
-    }
-
-    fn noise_level(&self, time: f64) -> f64 {
-        self.noise(time)
-    }
-
-    fn noise_level_rate(&self, time: f64) -> f64 {
-        self.noise_rate(time)
-    }
-
-    fn time_of_noise_level(&self, _noise_level: f64) -> Option<f64> {
-        None
-    }
-
-    fn drift(&self, _time: f64) -> f64 {
-        0.0
-    }
-
-    fn diffusion_squared(&self, _time: f64) -> f64 {
-        self.a * self.a
+    fn mixing_rates(&self, time: f64) -> [f64; 2] {
+        [
+            -FRAC_PI_2 * (FRAC_PI_2 * time).sin(),
+            FRAC_PI_2 * (FRAC_PI_2 * (1.0 - time)).sin(),
+        ]
     }
 }

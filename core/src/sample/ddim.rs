@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::diffusion::{Step, Transition};
+use super::diffusion::{Stepper, Transition};
 use crate::process::Process;
 use crate::{Error, Result};
 
@@ -15,7 +15,7 @@ pub struct Ddim {
     pub eta: f64,
 }
 
-impl Step for Ddim {
+impl Stepper for Ddim {
     fn name(&self) -> &'static str {
         "ddim"
     }

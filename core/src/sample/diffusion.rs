@@ -3,7 +3,7 @@
 //! two times to a [`Transition`]; [`Sampler::run`] is the loop.
 //!
 //! The noise of a particle at a step is a stream of its own: a particle does not depend on how many others run beside it,
-//! nor on threads. Adding a sampler: a file with its settings and `impl Step`, a variant of [`Sampler`], a line in
+//! nor on threads. Adding a sampler: a file with its settings and `impl Stepper`, a variant of [`Sampler`], a line in
 //! `Sampler::step`.
 
 use std::ops::Range;
@@ -43,7 +43,7 @@ impl Transition {
 }
 
 /// A sampler's step.
-pub trait Step {
+pub trait Stepper {
     /// Name in configuration, reports and errors.
     fn name(&self) -> &'static str;
     /// Checks the settings.
@@ -172,7 +172,7 @@ impl Sampler {
         }
     }
 
-    fn step(&self) -> &dyn Step {
+    fn step(&self) -> &dyn Stepper {
         match self {
             Sampler::Ddim(step) => step,
             Sampler::ReverseSde(step) => step,

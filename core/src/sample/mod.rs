@@ -61,7 +61,7 @@ pub use boltzmann::{Boltzmann, Contest};
 pub use chains::{ChainSettings, Chains, Summary};
 pub use ddim::Ddim;
 pub use diagnostics::{effective_draws, split_r_hat};
-pub use diffusion::{Sampler, Step, Task, Transition, times_of};
+pub use diffusion::{Sampler, Stepper, Task, Transition, times_of};
 pub use exchange::{Exchange, Exchanged, Ladder};
 pub use flow::{Divergence, Flow, Solver};
 pub use interpolant::{Diffusivity, InterpolantSde, depart};

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::diffusion::{Step, Transition};
+use super::diffusion::{Stepper, Transition};
 use crate::process::Process;
 
 /// How one step of the equation is made.
@@ -25,7 +25,7 @@ pub struct ReverseSde {
     pub integrator: Integrator,
 }
 
-impl Step for ReverseSde {
+impl Stepper for ReverseSde {
     fn name(&self) -> &'static str {
         "reverse-sde"
     }

@@ -1,7 +1,7 @@
 //! The kernels of a diffusion or an interpolant as proposals of sequential Monte Carlo (Phillips et al. 2024): where the process
 //! would take a particle, and how likely the way back is.
 
-use super::diffusion::Step;
+use super::diffusion::Stepper;
 use super::{Diffusivity, Integrator, ReverseSde};
 use crate::energy::{Coordinates, Energy, Velocity};
 use crate::process::Process;

@@ -14,7 +14,7 @@ pub use fit::{End, Moment, Observer, finish, run};
 pub use rate::{Decay, Rate};
 pub use settings::{HeldOut, StageSettings, TrainSettings};
 pub use source::{InMemory, Resampled, Shuffled, Source, Table};
-pub use step::{Draws, Endpoints, Losses, Step, StepPlan};
+pub use step::{Draws, Endpoints, Losses, Step, StepSpec};
 pub use trainer::{State, StepReport, Trainer};
 
 #[cfg(test)]

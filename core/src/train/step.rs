@@ -2,18 +2,19 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::fill::{Filler, Tables, draw_levels, draw_times, fill_probes, time_stream};
+use super::fill::{Fillers, TileFiller, draw_levels, draw_times, time_stream};
 use super::source::Source;
 use crate::energy::{Energy, ModelSpec, TimeMode, TimeTable, Wiring};
 use crate::engine::{Isa, Node, Pool, Program, Real, Rows, Shape};
-use crate::objective::{Partner, Scene, Slots, Term, validate_terms};
+use crate::objective::probe::fill_signs;
+use crate::objective::{Scene, Slots, Term, validate_terms};
 use crate::process::TimeSampler;
 use crate::rng::{Part, Purpose};
 use crate::{Error, Result};
 
 /// What a step is made of.
 #[derive(Debug, Clone)]
-pub struct StepPlan {
+pub struct StepSpec {
     /// The weighted sum of objectives.
     pub terms: Vec<Term>,
     /// Times per source row.
@@ -46,12 +47,12 @@ struct ChunkLoss {
 /// A loss with or without its parameter gradient, ready to run on any step's draws.
 pub struct Step<T: Real> {
     spec: ModelSpec,
-    plan: StepPlan,
+    plan: StepSpec,
     program: Program<T>,
     wiring: Wiring,
     slots: Slots,
     schedule: TimeTable<T>,
-    tables: Tables<T>,
+    fillers: Fillers<T>,
     truth: Option<Arc<dyn Energy>>,
     chunks: Vec<Mutex<ChunkLoss>>,
     /// Name, first parameter and number of parameters of each gradient output.
@@ -71,7 +72,7 @@ impl<T: Real> Step<T> {
     /// Builds the graph of the terms, with the gradient of their weighted mean if `gradient`.
     pub fn new(
         spec: &ModelSpec,
-        plan: StepPlan,
+        plan: StepSpec,
         gradient: bool,
         pool: Arc<Pool>,
         isa: Isa,
@@ -115,6 +116,7 @@ impl<T: Real> Step<T> {
             outputs.extend(scene.graph().grad(&seeds, &parameters));
         }
         let (graph, wiring, slots, layout) = scene.finish();
+        let threads = pool.threads();
         let mut program = Program::new(&graph, &outputs, pool, isa);
         let times: &[f64] = if plan.times.on_grid() {
             spec.grid.times()
@@ -137,7 +139,12 @@ impl<T: Real> Step<T> {
             .map(|e| (e.name.clone(), e.offset, e.rows * e.cols))
             .collect();
         Ok(Step {
-            tables: Tables::new(spec, &slots, times),
+            fillers: Fillers::new(
+                spec,
+                &slots,
+                times,
+                (program.plan().tile_units(), plan.levels, threads),
+            ),
             truth: None,
             spec: spec.clone(),
             plan,
@@ -176,7 +183,7 @@ impl<T: Real> Step<T> {
     }
 
     /// What the step is made of.
-    pub fn plan(&self) -> &StepPlan {
+    pub fn plan(&self) -> &StepSpec {
         &self.plan
     }
 
@@ -199,14 +206,14 @@ impl<T: Real> Step<T> {
         losses: &mut Losses,
         gradient: &mut [T],
     ) -> Result<()> {
-        if self.slots.end.is_some() != from.end.is_some() {
+        if self.slots.rows.end.is_some() != from.end.is_some() {
             let word = |is: bool| if is { "two endpoints" } else { "one endpoint" };
             return Err(Error::Value {
                 name: "source of training rows",
                 found: word(from.end.is_some()).into(),
                 expected: format!(
                     "{} for the {} process",
-                    word(self.slots.end.is_some()),
+                    word(self.slots.rows.end.is_some()),
                     self.spec.process.name()
                 ),
             });
@@ -224,18 +231,18 @@ impl<T: Real> Step<T> {
             wiring,
             slots,
             schedule,
-            tables,
+            fillers,
             truth,
             chunks,
             ..
         } = &mut *self;
-        let filler = Filler {
+        let filler = TileFiller {
             spec,
             plan,
             wiring,
             slots,
             schedule,
-            tables,
+            fillers,
             truth: truth.as_deref(),
             step,
             from,
@@ -323,19 +330,14 @@ impl<T: Real> Step<T> {
             noise.iter().map(|z| z.to_f64() as f32).collect()
         };
         draws.noise = normal(Purpose::Noise(part), n * d);
-        let behind = |p: &crate::objective::PartnerSlots| matches!(p.partner, Partner::Behind(_));
-        if self.slots.partners.iter().any(behind) {
-            draws.partner_noise = normal(Purpose::Partner(part), n * d);
-        }
-        if self.slots.ends.is_some() {
-            draws.end_noise = normal(Purpose::Ends(part), d);
-        }
+        draws.partner_noise = normal(Purpose::Partner(part), n * d);
+        draws.end_noise = normal(Purpose::Ends(part), d);
         for (k, probes) in draws.probes.iter_mut().enumerate() {
-            if self.slots.probes[k].is_some() {
-                let mut signs = vec![T::ZERO; batch * n * d];
-                fill_probes(&self.plan, step, k, 0, n * d, &mut signs);
-                *probes = signs.iter().map(|z| z.to_f64() as f32).collect();
+            let mut signs = vec![T::ZERO; batch * n * d];
+            for (unit, signs) in signs.chunks_mut(n * d).enumerate() {
+                fill_signs((seed, part, step), unit, k, signs);
             }
+            *probes = signs.iter().map(|z| z.to_f64() as f32).collect();
         }
         let (mut levels, mut times) = (vec![0; n], vec![0.0; n]);
         for unit in 0..batch {
@@ -373,10 +375,10 @@ pub struct Draws {
     pub levels: Vec<u32>,
     /// Times, batch x N.
     pub times: Vec<f64>,
-    /// Second noises of partners on the noising path, batch x N x d, or empty.
+    /// Second noises of partners on the noising path, batch x N x d.
     pub partner_noise: Vec<f32>,
-    /// Noise of the point at a diffusion's known last end, batch x d, or empty.
+    /// Noise of the point at a diffusion's known last end, batch x d.
     pub end_noise: Vec<f32>,
-    /// Signs of both probes, batch x N x d, or empty.
+    /// Signs of both probes, batch x N x d.
     pub probes: [Vec<f32>; 2],
 }

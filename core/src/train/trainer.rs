@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::adam::{average, clip};
 use super::settings::TrainSettings;
-use super::step::{Endpoints, Losses, Step, StepPlan};
+use super::step::{Endpoints, Losses, Step, StepSpec};
 use crate::energy::{Energy, ModelSpec};
 use crate::engine::{Isa, Pool};
 use crate::objective::Term;
@@ -201,7 +201,7 @@ impl Trainer {
             return Ok(());
         }
         let s = &self.settings.stages[stage];
-        let plan = |part, batch| StepPlan {
+        let plan = |part, batch| StepSpec {
             terms: s.objectives.clone(),
             levels: s.levels,
             batch,

@@ -16,7 +16,7 @@ use diffclf::process::{Process, TimeGrid};
 use diffclf::system::System;
 use diffclf::train::{Endpoints, State, StepReport, TrainSettings, Trainer};
 use diffclf_report::curve::Series;
-use diffclf_run::data::{Origin, Prepared};
+use diffclf_run::data::{DataSet, Prepared};
 use diffclf_run::error::{Error, Result};
 use diffclf_run::machine::Machine;
 use diffclf_run::{Bar, Watch};
@@ -89,8 +89,8 @@ impl Demo {
             .mixture()
             .cloned()
             .ok_or_else(|| Error::Failed("two-modes is no mixture".into()))?;
-        let origin = Origin::system(0, system, 0, None, 0)?;
-        let standardisation = origin.moments(&mut |_| ())?.coordinates();
+        let origin = DataSet::system(0, system, 0, None, 0)?;
+        let standardisation = origin.moments(&mut Vec::new())?.coordinates();
         let process = Process::by_name("vp")?;
         let mut spec = ModelSpec::new(2, process);
         spec.grid = TimeGrid::new(

@@ -2,6 +2,8 @@
 
 use crate::error::{Error, Result};
 use crate::files::MappedNpy;
+use crate::words;
+use crate::words::Setting;
 use diffclf::format::npy::NpyView;
 use diffclf::free_energy::ReducedEnergies;
 use std::path::Path;
@@ -22,10 +24,12 @@ impl<'a> FileEnergies<'a> {
     pub fn new(mapped: &'a MappedNpy, transposed: bool) -> Result<Self> {
         let view = mapped.view()?;
         if view.shape().len() != 2 {
-            return Err(Error::Usage(format!(
-                "{}: the array has {} axes, expected two: (states, samples), or (samples, states) with --transposed",
-                mapped.path().display(),
-                view.shape().len()
+            return Err(Error::Refused(words!(
+                mapped.path().display().to_string(),
+                ": the array has ",
+                view.shape().len(),
+                " axes, expected two: (states, samples), or (samples, states) with ",
+                Setting::new("transposed")
             )));
         }
         Ok(Self { view, transposed })

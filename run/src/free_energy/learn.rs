@@ -3,12 +3,13 @@
 use crate::error::{Error, Result};
 use crate::files::MappedNpy;
 use crate::machine::Machine;
+use crate::words;
+use crate::words::Setting;
 use diffclf::free_energy::{
     Bar, EndCorrection, LearnedDifference, MbarSettings, PathEstimate, PathSamples, bar,
     end_correction,
 };
 use diffclf::model::{Content, Model};
-use diffclf::objective::ObjectiveName;
 use diffclf::rng::Purpose;
 use diffclf::system::System;
 use std::path::{Path, PathBuf};
@@ -160,18 +161,13 @@ fn energies_of(path: &Option<PathBuf>, rows: usize) -> Result<Option<Vec<f64>>> 
     Ok(Some(values))
 }
 
-/// Scores and velocities do not see F; every other objective compares times.
+/// Whether an objective of the training teaches F.
 fn classified(content: &Content) -> bool {
     let stages = &content.record.settings.stages;
     stages
         .iter()
         .flat_map(|stage| &stage.objectives)
-        .any(|term| {
-            !matches!(
-                term.objective,
-                ObjectiveName::Dsm | ObjectiveName::TargetScore | ObjectiveName::Velocity
-            )
-        })
+        .any(|term| term.objective.objective().teaches().free_energy())
 }
 
 /// BAR between the states themselves, where all energies are known.
@@ -231,9 +227,9 @@ fn trained_system(content: &Content, endpoint: usize) -> Result<System> {
     let record = content.record.data.get(endpoint);
     match record.and_then(|record| record.system_seed.map(|seed| (&record.name, seed))) {
         Some((name, seed)) => Ok(System::by_name(name, content.spec.dim, seed)?),
-        None => Err(Error::Usage(format!(
-            "the model was trained on a file: give samples of {} as .npy",
-            ["the data", "the second endpoint (--end)"][endpoint.min(1)]
+        None => Err(Error::Refused(words!(
+            "the model was trained on a file: give samples of it as .npy, with ",
+            Setting::new(["data", "end"][endpoint.min(1)])
         ))),
     }
 }

@@ -355,9 +355,11 @@ fn edges(bins: Option<[f64; 3]>, coordinate: &[f64]) -> Result<Vec<f64>> {
         [low, high + 1e-9 * (high - low).abs().max(1e-300), 20.0]
     });
     if !(low < high && (1.0..=10_000.0).contains(&bins)) {
-        return Err(Error::Usage(format!(
-            "--bins from {low} to {high} in {bins} bins, expected a rising range and 1 to 10000 bins"
-        )));
+        return Err(Error::setting(
+            "bins",
+            format!("from {low} to {high} in {bins} bins"),
+            "a rising range and 1 to 10000 bins",
+        ));
     }
     let bins = bins as usize;
     Ok((0..=bins)

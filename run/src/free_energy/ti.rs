@@ -3,6 +3,8 @@
 use super::input::read_series;
 use crate::error::{Error, Result};
 use crate::files::MappedNpy;
+use crate::words;
+use crate::words::Setting;
 use diffclf::free_energy::{Rule, integrate, statistical_inefficiency};
 use diffclf::metric::Estimate;
 use std::path::PathBuf;
@@ -33,10 +35,13 @@ impl TiFound {
 pub fn from_files(files: &[PathBuf], lambdas: Vec<f64>, independent: bool) -> Result<TiFound> {
     let series = read(files)?;
     if series.len() != lambdas.len() {
-        return Err(Error::Usage(format!(
-            "--lambdas has {} values, but there are {} series of slopes; expected one for each (one row of the file, or one file)",
+        return Err(Error::Refused(words!(
+            Setting::new("lambdas"),
+            " has ",
             lambdas.len(),
-            series.len()
+            " values, but there are ",
+            series.len(),
+            " series of slopes; expected one for each (one row of the file, or one file)"
         )));
     }
     let mut slopes = Vec::with_capacity(series.len());

@@ -13,7 +13,7 @@ use diffclf::process::sampler::GridStratified;
 use diffclf::process::{Process, TimeSampler};
 use diffclf::rng::{Part, Purpose, Stream};
 use diffclf::system::System;
-use diffclf::train::{Endpoints, Resampled, Source, Step, StepPlan};
+use diffclf::train::{Endpoints, Resampled, Source, Step, StepSpec};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -149,7 +149,7 @@ fn step<T: Real>(
     pool: Arc<Pool>,
     isa: Isa,
 ) -> diffclf::Result<Step<T>> {
-    let plan = StepPlan {
+    let plan = StepSpec {
         terms: parse_terms("dsm+0.7*diffclf")?,
         levels: 3,
         batch,

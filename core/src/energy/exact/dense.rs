@@ -1,6 +1,7 @@
 //! Interpolants with a full covariance: alpha^2 Sigma + beta^2 Lambda + gamma^2 I has no fixed axes, so every time and pair is inverted.
 
-use super::{Coefficients, Family, NEGLIGIBLE, Pairs, Slice};
+use super::buffer::Buffer;
+use super::{AnySlice, Coefficients, Family, NEGLIGIBLE, Pairs, Slice};
 use crate::system::matrix::{add, dot, inverse_and_log_det, multiply};
 use crate::system::{Covariance, GaussianMixture};
 use std::f64::consts::TAU;
@@ -54,7 +55,7 @@ fn dense_covariances(mixture: &GaussianMixture) -> Vec<f64> {
 }
 
 impl Family for Dense {
-    fn slice(&self, c: Coefficients) -> Box<dyn Slice + '_> {
+    fn slice(&self, c: Coefficients) -> AnySlice<'_> {
         let Pairs {
             dim,
             starts,
@@ -67,10 +68,10 @@ impl Family for Dense {
         let mut slice = DenseSlice {
             family: self,
             c,
-            precisions: Vec::with_capacity(count * dim * dim),
-            means: Vec::with_capacity(count * dim),
-            offsets: Vec::with_capacity(count),
-            traces: Vec::with_capacity(count),
+            precisions: Buffer::with_capacity(count * dim * dim),
+            means: Buffer::with_capacity(count * dim),
+            offsets: Buffer::with_capacity(count),
+            traces: Buffer::with_capacity(count),
         };
         let mut covariance = vec![0.0; dim * dim];
         for n in 0..*starts {
@@ -101,7 +102,7 @@ impl Family for Dense {
                 slice.precisions.extend(precision);
             }
         }
-        Box::new(slice)
+        AnySlice::Dense(slice)
     }
 
     fn prepared_len(&self) -> usize {
@@ -115,16 +116,16 @@ impl Family for Dense {
     }
 }
 
-struct DenseSlice<'a> {
+pub(super) struct DenseSlice<'a> {
     family: &'a Dense,
     c: Coefficients,
     /// Inverse covariance of every pair.
-    precisions: Vec<f64>,
-    means: Vec<f64>,
+    precisions: Buffer,
+    means: Buffer,
     /// log weight minus the Gaussian's log-normaliser.
-    offsets: Vec<f64>,
+    offsets: Buffer,
     /// tr(C^-1 C').
-    traces: Vec<f64>,
+    traces: Buffer,
 }
 
 impl DenseSlice<'_> {
@@ -136,7 +137,7 @@ impl DenseSlice<'_> {
         mut visit: impl FnMut(usize, usize, usize, &[f64], &[f64]),
     ) {
         let Pairs { dim, ends, .. } = self.family.pairs;
-        let (mut rest, mut pull) = (vec![0.0; dim], vec![0.0; dim]);
+        let (mut rest, mut pull) = (Buffer::zeros(dim), Buffer::zeros(dim));
         for pair in (0..self.family.pairs.len()).filter(|&pair| counts(pair)) {
             for (i, value) in rest.iter_mut().enumerate() {
                 *value = point[i] - self.means[pair * dim + i];
@@ -171,7 +172,7 @@ impl Slice for DenseSlice<'_> {
 
     fn time_score(&self, point: &[f64], _prepared: &[f64], shares: &[f64]) -> f64 {
         let (family, c) = (self.family, &self.c);
-        let mut product = vec![0.0; point.len()];
+        let mut product = Buffer::zeros(point.len());
         let mut total = 0.0;
         self.for_pairs(
             point,
@@ -194,7 +195,7 @@ impl Slice for DenseSlice<'_> {
 
     fn velocity(&self, point: &[f64], _prepared: &[f64], shares: &[f64], out: &mut [f64]) {
         let (family, c) = (self.family, &self.c);
-        let mut product = vec![0.0; point.len()];
+        let mut product = Buffer::zeros(point.len());
         out.fill(0.0);
         self.for_pairs(
             point,

@@ -3,7 +3,8 @@
 //! S^2 Sigma + gamma^2 I has the eigenvectors of Sigma at every time, so one eigendecomposition per component serves all times:
 //! a point is turned into each component's axes once, and a time costs O(dim) per component.
 
-use super::{Coefficients, Family, NEGLIGIBLE, Pairs, Slice};
+use super::buffer::Buffer;
+use super::{AnySlice, Coefficients, Family, NEGLIGIBLE, Pairs, Slice};
 use crate::system::GaussianMixture;
 use crate::system::matrix::{add_transposed, multiply};
 use std::f64::consts::TAU;
@@ -62,7 +63,7 @@ impl Diagonal {
 }
 
 impl Family for Diagonal {
-    fn slice(&self, c: Coefficients) -> Box<dyn Slice + '_> {
+    fn slice(&self, c: Coefficients) -> AnySlice<'_> {
         let Pairs {
             dim,
             starts,
@@ -72,10 +73,10 @@ impl Family for Diagonal {
         } = &self.pairs;
         let size = self.pairs.len();
         let (mut means, mut precisions) = (
-            Vec::with_capacity(size * dim),
-            Vec::with_capacity(size * dim),
+            Buffer::with_capacity(size * dim),
+            Buffer::with_capacity(size * dim),
         );
-        let (mut offsets, mut traces) = (Vec::with_capacity(size), Vec::with_capacity(size));
+        let (mut offsets, mut traces) = (Buffer::with_capacity(size), Buffer::with_capacity(size));
         for n in 0..*starts {
             for m in 0..*ends {
                 let (mut log_det, mut trace) = (0.0, 0.0);
@@ -97,7 +98,7 @@ impl Family for Diagonal {
                 traces.push(trace);
             }
         }
-        Box::new(DiagonalSlice {
+        AnySlice::Diagonal(DiagonalSlice {
             family: self,
             c,
             means,
@@ -128,16 +129,16 @@ impl Family for Diagonal {
     }
 }
 
-struct DiagonalSlice<'a> {
+pub(super) struct DiagonalSlice<'a> {
     family: &'a Diagonal,
     c: Coefficients,
     /// Means and inverse variances along the axes, `dim` per pair.
-    means: Vec<f64>,
-    precisions: Vec<f64>,
+    means: Buffer,
+    precisions: Buffer,
     /// log weight minus the Gaussian's log-normaliser.
-    offsets: Vec<f64>,
+    offsets: Buffer,
     /// tr(C^-1 C').
-    traces: Vec<f64>,
+    traces: Buffer,
 }
 
 impl DiagonalSlice<'_> {
@@ -170,7 +171,7 @@ impl DiagonalSlice<'_> {
         mut visit: impl FnMut(usize, usize, usize, &[f64]),
     ) {
         let Pairs { dim, ends, .. } = self.family.pairs;
-        let mut pull = vec![0.0; dim];
+        let mut pull = Buffer::zeros(dim);
         for (pair, share) in shares.iter().enumerate() {
             if *share < NEGLIGIBLE {
                 continue;
@@ -236,7 +237,7 @@ impl Slice for DiagonalSlice<'_> {
     fn velocity(&self, point: &[f64], prepared: &[f64], shares: &[f64], out: &mut [f64]) {
         let (family, c) = (self.family, &self.c);
         let dim = family.pairs.dim;
-        let mut mean = vec![0.0; dim];
+        let mut mean = Buffer::zeros(dim);
         out.fill(0.0);
         self.for_pairs(point, prepared, shares, |n, m, pair, pull| {
             for (i, u) in pull.iter().enumerate() {

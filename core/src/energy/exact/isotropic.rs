@@ -1,6 +1,7 @@
 //! Isotropic components: |y - alpha mu - beta nu|^2 from scalar products, so a time costs O(1) per component and point.
 
-use super::{Coefficients, Family, NEGLIGIBLE, Pairs, Slice};
+use super::buffer::Buffer;
+use super::{AnySlice, Coefficients, Family, NEGLIGIBLE, Pairs, Slice};
 use crate::system::GaussianMixture;
 use crate::system::matrix::{add, dot};
 use std::f64::consts::TAU;
@@ -50,7 +51,7 @@ impl Isotropic {
 }
 
 impl Family for Isotropic {
-    fn slice(&self, c: Coefficients) -> Box<dyn Slice + '_> {
+    fn slice(&self, c: Coefficients) -> AnySlice<'_> {
         let Pairs {
             dim,
             starts,
@@ -62,9 +63,9 @@ impl Family for Isotropic {
         let mut slice = IsotropicSlice {
             family: self,
             c,
-            precisions: Vec::with_capacity(count),
-            offsets: Vec::with_capacity(count),
-            squares: Vec::with_capacity(count),
+            precisions: Buffer::with_capacity(count),
+            offsets: Buffer::with_capacity(count),
+            squares: Buffer::with_capacity(count),
         };
         for n in 0..*starts {
             for m in 0..*ends {
@@ -81,7 +82,7 @@ impl Family for Isotropic {
                 );
             }
         }
-        Box::new(slice)
+        AnySlice::Isotropic(slice)
     }
 
     /// |y|^2, then y . mu_n, then y . nu_m.
@@ -106,15 +107,15 @@ impl Family for Isotropic {
     }
 }
 
-struct IsotropicSlice<'a> {
+pub(super) struct IsotropicSlice<'a> {
     family: &'a Isotropic,
     c: Coefficients,
     /// 1 / variance.
-    precisions: Vec<f64>,
+    precisions: Buffer,
     /// log weight minus the Gaussian's log-normaliser.
-    offsets: Vec<f64>,
+    offsets: Buffer,
     /// |alpha mu + beta nu|^2.
-    squares: Vec<f64>,
+    squares: Buffer,
 }
 
 impl IsotropicSlice<'_> {
@@ -128,7 +129,7 @@ impl IsotropicSlice<'_> {
         let Pairs { starts, ends, .. } = self.family.pairs;
         out.fill(0.0);
         let mut total = 0.0;
-        let mut of_end = vec![0.0; ends];
+        let mut of_end = Buffer::zeros(ends);
         for n in 0..starts {
             let mut of_start = 0.0;
             for (m, of_end) in of_end.iter_mut().enumerate() {
@@ -141,7 +142,7 @@ impl IsotropicSlice<'_> {
                 add(of_start, self.family.pairs.start_mean(n), out);
             }
         }
-        for (m, of_end) in of_end.into_iter().enumerate() {
+        for (m, &of_end) in of_end.iter().enumerate() {
             if of_end != 0.0 {
                 add(of_end, self.family.pairs.end_mean(m), out);
             }
@@ -162,7 +163,11 @@ impl Slice for IsotropicSlice<'_> {
         // The loop that a whole grid of times spends its time in: plain slices, so that the compiler vectorises it.
         let Pairs { starts, ends, .. } = self.family.pairs;
         let (with_start, with_end) = prepared[1..].split_at(starts);
-        let constants = self.offsets.iter().zip(&self.precisions).zip(&self.squares);
+        let constants = self
+            .offsets
+            .iter()
+            .zip(&*self.precisions)
+            .zip(&*self.squares);
         let term = |start: f64, end: f64, ((offset, precision), square): ((&f64, &f64), &f64)| {
             let distance = prepared[0] - 2.0 * (self.c.alpha * start + self.c.beta * end) + square;
             offset - 0.5 * precision * if distance > 0.0 { distance } else { 0.0 }

@@ -81,6 +81,8 @@ impl Calibration {
         let (mut losses, mut entropies) = (Vec::with_capacity(count), Vec::with_capacity(count));
         let (mut own, mut rows) = (Vec::with_capacity(count), Vec::with_capacity(count));
         let mut shares = vec![0.0; count * bands];
+        // Sum of the variances of -log p(level | y) that the posteriors themselves call for.
+        let mut scatter = 0.0;
         let mut points = vec![0.0; BLOCK * dim];
         let mut grid = vec![0.0; BLOCK * levels];
         let mut drawn = [0; BLOCK];
@@ -102,13 +104,19 @@ impl Calibration {
                 let total = largest + sum.ln();
                 losses.push(total - row[drawn[i]]);
                 let share = &mut shares[(first + i) * bands..][..bands];
-                let mut entropy = 0.0;
+                let (mut entropy, mut square) = (0.0, 0.0);
                 for (level, value) in row.iter().enumerate() {
                     let probability = (value - total).exp();
-                    entropy += probability * (total - value);
+                    let surprise = total - value;
+                    // What has no probability has no part, however surprising.
+                    if probability > 0.0 {
+                        entropy += probability * surprise;
+                        square += probability * surprise * surprise;
+                    }
                     share[band_of(level)] += probability;
                 }
                 entropies.push(entropy);
+                scatter += (square - entropy * entropy).max(0.0);
                 own.push(band_of(drawn[i]));
             }
         }
@@ -146,6 +154,11 @@ impl Calibration {
         } else {
             1.0
         };
+        // The spread that is found is too small where few points of a kind occurred; a calibrated model knows its own, and the larger counts.
+        let at_least = |found: Estimate, variance: f64| Estimate {
+            error: found.error.max(wider * variance.sqrt() / count as f64),
+            ..found
+        };
         let chance_mean = wider * chance.mean;
         let deviation = wider * chance.error * (REPLICAS as f64).sqrt();
 
@@ -160,6 +173,7 @@ impl Calibration {
         for (row, count) in overlap.chunks_exact_mut(bands).zip(&counts) {
             row.iter_mut().for_each(|sum| *sum /= f64::max(1.0, *count));
         }
+        let band_count = bands;
         let bands = (0..bands)
             .map(|band| {
                 let excess: Vec<f64> = shares
@@ -167,12 +181,14 @@ impl Calibration {
                     .zip(&own)
                     .map(|(share, own)| share[band] - f64::from(u8::from(*own == band)))
                     .collect();
+                let own_shares = shares.chunks_exact(band_count).map(|share| share[band]);
+                let scatter = own_shares.map(|p| (p * (1.0 - p)).max(0.0)).sum();
                 let inside = || (0..levels).filter(|level| band_of(*level) == band);
                 let ends = [inside().min(), inside().max()].map(|level| times[level.unwrap_or(0)]);
                 Band {
                     times: ends,
                     observed: counts[band] / count as f64,
-                    excess: noised.estimate(&excess, &rows),
+                    excess: at_least(noised.estimate(&excess, &rows), scatter),
                 }
             })
             .collect();
@@ -180,7 +196,7 @@ impl Calibration {
             levels,
             loss: noised.estimate(&losses, &rows),
             entropy: noised.estimate(&entropies, &rows),
-            overconfidence: noised.estimate(&differences, &rows),
+            overconfidence: at_least(noised.estimate(&differences, &rows), scatter),
             error: calibration_error(&bins),
             error_by_chance: [chance_mean, deviation],
             bins,
@@ -196,13 +212,14 @@ impl Calibration {
         (excess.max(0.0), excess > SIGNIFICANT * deviation)
     }
 
-    /// Of the bands whose prediction is off by more than chance and by a tenth of what occurs, the one that is off most.
+    /// Of the bands whose prediction is off by more than chance and by a tenth of what occurs (or is predicted, if that is more), the one that is off most.
     fn skewed_band(&self) -> Option<&Band> {
         let size = |band: &&Band| band.excess.mean.abs();
-        let off = |band: &&Band| {
-            size(band) > SIGNIFICANT * band.excess.error && size(band) > 0.1 * band.observed
+        let share = |band: &&Band| {
+            let expected = band.observed.max(band.observed + band.excess.mean);
+            size(band) / expected.max(f64::MIN_POSITIVE)
         };
-        let share = |band: &&Band| size(band) / band.observed.max(f64::MIN_POSITIVE);
+        let off = |band: &&Band| size(band) > SIGNIFICANT * band.excess.error && share(band) > 0.1;
         self.bands
             .iter()
             .filter(|band| band.excess.error > 0.0 && off(band))

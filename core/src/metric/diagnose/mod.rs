@@ -19,9 +19,9 @@
 //! [`Diagnosis::effective_rows`] says how many independent rows there were. Give rows in the order in which they were made; a shuffled
 //! trajectory looks independent and is not.
 //!
-//! **False alarms.** A right model gets a warning or worse in about 1 % of diagnoses, when samples are compared (the two-sample test warns
-//! at a p-value of 0.01), and in fewer than one in a thousand otherwise (limits at four standard errors): at most 10 of 200 exact models
-//! in the tests, with independent and with correlated rows. Limits that are not statistical (overlap of levels, coverage of the grid) are about the grid.
+//! **False alarms.** A right model gets a warning or worse in about 1 % of diagnoses: 2 of 200 exact models in the tests, half of them with correlated
+//! rows, one by the two-sample test (which warns at a p-value of 0.01) and one because too few draws fell where the density is. The other limits are at four
+//! standard errors. Limits that are not statistical (overlap of levels, coverage of the grid) are about the grid.
 //!
 //! Everything is in the model's own coordinates.
 

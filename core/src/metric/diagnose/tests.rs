@@ -255,7 +255,7 @@ fn every_gap_is_judged() {
 }
 
 /// Exact models, 100 with independent rows and 100 with rows of which each comes five times in a row. Expected are 1 % of alarms by the two-sample test and
-/// next to none by limits of four standard errors, 2 of 200; four deviations more are 8.
+/// next to none by limits of four standard errors, 2 of 200 (and 2 are found); four deviations more are 8.
 #[test]
 fn exact_models_raise_few_alarms() {
     let truth = path(modes([0.7, 0.3]));

@@ -178,7 +178,7 @@ fn held_out_draws_are_others() {
     let (spec, sum, _) = cases().swap_remove(2);
     let rows = clouds(&spec);
     let draws = |part| {
-        let plan = StepPlan {
+        let plan = StepSpec {
             part,
             ..step::<f32>(&spec, sum, 8, false, 1, Isa::detect())
                 .plan()

@@ -1,0 +1,101 @@
+//! The iteration against closed answers, its own likelihood, and itself on other numbers of threads.
+
+use super::*;
+use crate::rng::{Purpose, Stream};
+use crate::system::mixture::tests::examples;
+
+fn em<'a>(rows: &'a [f64], dim: usize, floor: &'a [f64], prior: f64) -> Em<'a> {
+    Em {
+        rows,
+        dim,
+        floor,
+        prior,
+        pool: None,
+        isa: Isa::detect(),
+    }
+}
+
+fn labels(n: usize, count: usize) -> Vec<usize> {
+    (0..n)
+        .map(|i| Stream::new(4, Purpose::Test, 8, i as u64).below(count as u64) as usize)
+        .collect()
+}
+
+#[test]
+fn one_component_is_the_sample_covariance() {
+    let (dim, n) = (5, 333);
+    let (rows, _) = examples(dim, 3)[2].sample(n, 5);
+    let floor = [0.01, 0.02, 0.03, 0.04, 0.05];
+    for shape in [Shape::Full, Shape::Diagonal] {
+        let em = em(&rows, dim, &floor, 0.0);
+        let start = em.start(shape, &vec![0; n], 1).unwrap();
+        let (_, model) = em.run(start, (1e-12, 3)).unwrap();
+        let mean = |i: usize| rows.iter().skip(i).step_by(dim).sum::<f64>() / n as f64;
+        for i in 0..dim {
+            assert!((model.means[i] - mean(i)).abs() < 1e-12);
+            for j in 0..dim {
+                let pairs = rows.chunks_exact(dim);
+                let sum: f64 = pairs.map(|r| (r[i] - mean(i)) * (r[j] - mean(j))).sum();
+                let expected = sum / n as f64 + if i == j { floor[i] } else { 0.0 };
+                let found = match shape {
+                    Shape::Full => model.covariances[i * dim + j],
+                    _ if i == j => model.covariances[i],
+                    _ => continue,
+                };
+                assert!((found - expected).abs() < 1e-11, "{found} {expected}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_likelihood_never_falls_without_a_prior() {
+    let (dim, n) = (3, 700);
+    for example in examples(dim, 4) {
+        let (rows, _) = example.sample(n, 6);
+        for shape in [Shape::Full, Shape::Diagonal] {
+            let em = em(&rows, dim, &[0.0; 3], 0.0);
+            let mut model = em.start(shape, &labels(n, 3), 3).unwrap();
+            let mut last = f64::NEG_INFINITY;
+            for _ in 0..40 {
+                let sums = em.sums(&model, None);
+                // A tenth of a row per weight is all that is not pure maximum likelihood.
+                assert!(sums.log_likelihood > last - 1e-2, "{last}");
+                last = sums.log_likelihood;
+                em.maximise(&mut model, &sums).unwrap();
+            }
+            let direct: f64 = model.log_densities(em.isa, &rows).iter().sum();
+            assert!(direct >= last - 1e-2);
+        }
+    }
+}
+
+#[test]
+fn threads_do_not_change_a_bit() {
+    let (dim, n) = (4, 5003);
+    let (rows, _) = examples(dim, 5)[2].sample(n, 7);
+    let run = |pool: Option<&Pool>| {
+        let em = Em {
+            pool,
+            ..em(&rows, dim, &[1e-6; 4], 6.0)
+        };
+        let start = em.start(Shape::LowRank(2), &labels(n, 5), 5).unwrap();
+        let (mean, model) = em.run(start, (1e-9, 8)).unwrap();
+        (mean, model.means, model.covariances)
+    };
+    let alone = run(None);
+    for threads in [1, 2, 5] {
+        assert!(run(Some(&Pool::new(threads))) == alone, "{threads} threads");
+    }
+}
+
+#[test]
+fn a_component_without_rows_keeps_a_shape() {
+    let (dim, n) = (2, 60);
+    let (rows, _) = examples(dim, 6)[1].sample(n, 8);
+    // Nothing belongs to the third cluster.
+    let em = em(&rows, dim, &[1e-6; 2], 4.0);
+    let start = em.start(Shape::Full, &labels(n, 2), 3).unwrap();
+    let (mean, model) = em.run(start, (1e-6, 50)).unwrap();
+    assert!(mean.is_finite() && model.weights.iter().all(|w| *w > 0.0));
+}

@@ -1,0 +1,63 @@
+//! `Notice`: what a person should know about a run that is no error.
+
+use crate::words;
+use crate::words::{Setting, Words};
+use std::fmt::{self, Display};
+
+/// Something odd but allowed.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Notice {
+    /// There are too few rows to hold any out unasked.
+    NothingHeldOut {
+        /// Rows there are.
+        rows: usize,
+    },
+    /// The batch is all there is to train on.
+    BatchLowered {
+        /// Rows per step as asked for.
+        from: usize,
+        /// Rows there are to train on.
+        to: usize,
+    },
+    /// Columns that vary much less than the others.
+    NarrowColumns {
+        /// How many.
+        count: usize,
+        /// The first of them, counted from 0.
+        first: usize,
+        /// Columns of the data.
+        columns: usize,
+    },
+}
+
+impl Notice {
+    /// The notice in words.
+    pub fn words(&self) -> Words {
+        match self {
+            Self::NothingHeldOut { rows } => words!(
+                "no rows held out: 5 % of ",
+                rows,
+                " rows are too few to judge by (choose a share with ",
+                Setting::new("held_out"),
+                ")"
+            ),
+            Self::BatchLowered { from, to } => words!(format!(
+                "batch lowered from {from} to {to}: there are no more rows to train on"
+            )),
+            Self::NarrowColumns {
+                count,
+                first,
+                columns,
+            } => words!(format!(
+                "{count} of {columns} columns (first: column {first}, counted from 0) vary a hundred times less than the average: \
+                 one common scale serves all columns, so bring them to similar spreads for a better model"
+            )),
+        }
+    }
+}
+
+impl Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.words().fmt(f)
+    }
+}

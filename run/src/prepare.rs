@@ -1,0 +1,184 @@
+//! `Preparation`: all that a training needs besides threads, from settings and data, for a new run or one that goes on.
+
+use crate::data::{DataSet, Feed};
+use crate::endpoints::{check, facts, mixtures, moments};
+use crate::error::{Error, Result};
+use crate::notice::Notice;
+use crate::resolve::{Place, Resolved, resolve};
+use crate::settings::Settings;
+use crate::words;
+use crate::words::Setting;
+use diffclf::energy::Energy;
+use diffclf::energy::exact::ExactPath;
+use diffclf::engine::{Isa, Pool};
+use diffclf::model::{Checkpoint, Content, Record};
+use diffclf::rng::STREAMS;
+use diffclf::train::{Endpoints, Source, State, Trainer};
+use std::path::Path;
+use std::sync::Arc;
+
+/// What a trainer is made of.
+pub struct Preparation {
+    /// The settings with all defaults.
+    pub settings: Settings,
+    /// What the model file will say.
+    pub content: Content,
+    /// Where to start; none for fresh parameters.
+    pub state: Option<State>,
+    /// Steps between two lines of the log.
+    pub log_every: u64,
+    /// What a person should know of it.
+    pub notices: Vec<Notice>,
+    /// The exact densities, if an objective compares with them.
+    truth: Option<Arc<dyn Energy>>,
+    feeds: Vec<Feed>,
+}
+
+impl Preparation {
+    /// A run from the start.
+    pub fn fresh(settings: &Settings, sets: &[DataSet]) -> Result<Self> {
+        check(sets)?;
+        let mut odd = Vec::new();
+        let place = Place::Measured(moments(sets, &mut odd)?);
+        let mut resolved = resolve(settings, &facts(sets, place))?;
+        resolved.notices.extend(odd);
+        let content = Content {
+            spec: resolved.spec.clone(),
+            standardisation: resolved.standardisation.clone(),
+            record: Record {
+                version: env!("CARGO_PKG_VERSION").into(),
+                settings: resolved.train.clone(),
+                steps: 0,
+                data: sets.iter().map(|set| set.record().clone()).collect(),
+                units: "kT".into(),
+                streams: STREAMS,
+            },
+        };
+        Self::of(resolved, content, None, sets)
+    }
+
+    /// A run from its last checkpoint. The checkpoint, the settings and the data must be those of one run; `folder` names it.
+    pub fn resumed(
+        settings: &Settings,
+        sets: &[DataSet],
+        checkpoint: Checkpoint,
+        folder: &Path,
+    ) -> Result<Self> {
+        check(sets)?;
+        let Checkpoint { content, state } = checkpoint;
+        for (found, expected) in sets.iter().zip(&content.record.data) {
+            if found.record().sha256 != expected.sha256 {
+                return Err(Error::OtherData {
+                    name: found.record().name.clone(),
+                    folder: folder.to_path_buf(),
+                });
+            }
+        }
+        let resolved = resolve(settings, &facts(sets, Place::of(&content)))?;
+        let fits = resolved.spec == content.spec
+            && resolved.train == content.record.settings
+            && sets.len() == content.record.data.len()
+            && sets[0].dim()? == content.spec.dim;
+        if !fits {
+            return Err(Error::OtherSettings {
+                folder: folder.to_path_buf(),
+            });
+        }
+        Self::of(resolved, content, Some(state), sets)
+    }
+
+    fn of(
+        resolved: Resolved,
+        content: Content,
+        state: Option<State>,
+        sets: &[DataSet],
+    ) -> Result<Self> {
+        let train = &content.record.settings;
+        let share = train.held_out.map_or(0.0, |rule| rule.share);
+        let feeds = sets
+            .iter()
+            .enumerate()
+            .map(|(k, set)| {
+                let rows = set.prepare(&content.standardisation)?;
+                Ok(rows.feed(k, train.batch, train.seed, share))
+            })
+            .collect::<Result<Vec<_>>>()?;
+        Ok(Self {
+            truth: truth(&content, sets)?,
+            settings: resolved.settings,
+            log_every: resolved.log_every,
+            notices: resolved.notices,
+            content,
+            state,
+            feeds,
+        })
+    }
+
+    /// The trainer, at its first step or at that of the state.
+    pub fn trainer(&self, pool: Arc<Pool>, isa: Isa) -> Result<Trainer> {
+        let train = &self.content.record.settings;
+        let held_out = self.held_out().map(|(endpoints, rows)| {
+            // No more than a batch: an evaluation then costs less than a step.
+            (endpoints, rows.min(train.batch))
+        });
+        let endpoints = self.endpoints(|feed| Some(&feed.train));
+        let endpoints = endpoints.ok_or(Error::Nothing)?;
+        let mut trainer = Trainer::new(&self.content.spec, train, endpoints, held_out, pool, isa)?
+            .with_truth(self.truth.clone());
+        if let Some(state) = &self.state {
+            trainer.resume(state.clone())?;
+        }
+        Ok(trainer)
+    }
+
+    fn endpoints<'a>(
+        &'a self,
+        source: impl Fn(&'a Feed) -> Option<&'a Arc<dyn Source>>,
+    ) -> Option<Endpoints> {
+        Some(Endpoints {
+            start: source(self.feeds.first()?)?.clone(),
+            end: self.feeds.get(1).and_then(source).cloned(),
+        })
+    }
+
+    /// Rows that are not trained on, and how many each endpoint has of them.
+    fn held_out(&self) -> Option<(Endpoints, usize)> {
+        let held_out = |feed: &Feed| feed.held_out.as_ref().map(|(_, rows)| *rows);
+        let rows = self.feeds.iter().filter_map(held_out).min()?;
+        let endpoints = self.endpoints(|feed| feed.held_out.as_ref().map(|(source, _)| source));
+        Some((endpoints?, rows))
+    }
+}
+
+/// The exact densities of the data in the model's coordinates, if an objective compares with them.
+fn truth(content: &Content, sets: &[DataSet]) -> Result<Option<Arc<dyn Energy>>> {
+    let stages = &content.record.settings.stages;
+    let mut terms = stages.iter().flat_map(|stage| &stage.objectives);
+    let Some(term) = terms.find(|t| t.objective.objective().needs_truth(&content.spec)) else {
+        return Ok(None);
+    };
+    let mut known = Vec::with_capacity(sets.len());
+    for set in sets {
+        let Some(mixture) = set.mixture() else {
+            return Err(Error::Refused(words!(
+                "the objective ",
+                term.objective,
+                " compares with exact densities, but those of ",
+                set.record().name,
+                " are not known; train on a mixture (",
+                Setting::new("system"),
+                " ",
+                mixtures().join(", "),
+                ") or choose another objective"
+            )));
+        };
+        known.push(content.standardisation.mixture_to_model(mixture)?);
+    }
+    let end = if known.len() > 1 { known.pop() } else { None };
+    let start = known.pop().ok_or(Error::Nothing)?;
+    Ok(Some(Arc::new(ExactPath::new(
+        content.spec.process,
+        start,
+        end,
+    )?)))
+}

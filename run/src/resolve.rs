@@ -1,0 +1,496 @@
+//! `resolve`: from settings and the facts of the data to a complete definition of the run, as a pure function.
+
+use crate::error::{Error, Result};
+use crate::named::Named;
+use crate::notice::Notice;
+use crate::settings::Settings;
+use crate::words;
+use crate::words::Setting;
+use diffclf::energy::{Coordinates, Form, ModelSpec, Moments};
+use diffclf::model::Content;
+use diffclf::network::NetworkSpec;
+use diffclf::objective::{ObjectiveName, Term, closeness, parse_terms};
+use diffclf::process::sampler::Close;
+use diffclf::process::{Process, TimeGrid, TimeSampler};
+use diffclf::train::{Adam, Decay, HeldOut, Rate, StageSettings, TrainSettings};
+
+/// Without being asked for, rows are held out only where at least so many remain to judge by.
+const FEWEST_HELD_OUT: usize = 32;
+/// Share of the rows that is held out unless asked otherwise.
+const HELD_OUT: f64 = 0.05;
+
+/// What the settings need to know of the data.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Facts {
+    /// Rows, of the smaller of two endpoints; none if they are drawn afresh at every step.
+    pub rows: Option<usize>,
+    /// The rows were given, in a file or an array, and not drawn from a built-in system.
+    pub given: bool,
+    /// There is a second endpoint.
+    pub has_end: bool,
+    /// Where the rows lie.
+    pub place: Place,
+}
+
+/// Where the rows lie.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Place {
+    /// Mean and variance of the data; the model's coordinates are to be chosen.
+    Measured(Moments),
+    /// The coordinates are chosen already, by the run that is resumed.
+    Chosen {
+        /// The map to the model's coordinates.
+        standardisation: Coordinates,
+        /// Mean and variance in them.
+        moments: Moments,
+    },
+}
+
+impl Place {
+    /// That of a run.
+    pub fn of(content: &Content) -> Self {
+        Self::Chosen {
+            standardisation: content.standardisation.clone(),
+            moments: Moments {
+                mean: content.spec.mean.clone(),
+                variance: content.spec.variance,
+            },
+        }
+    }
+}
+
+/// A run, completely defined.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resolved {
+    /// The settings with all defaults: `config.toml`. Resolved again, they give the same run.
+    pub settings: Settings,
+    /// Of the training loop.
+    pub train: TrainSettings,
+    /// Of the model.
+    pub spec: ModelSpec,
+    /// The map from the user's coordinates to the model's.
+    pub standardisation: Coordinates,
+    /// Steps between two lines of the log.
+    pub log_every: u64,
+    /// What a person should know of it.
+    pub notices: Vec<Notice>,
+}
+
+/// Fills in the defaults, which follow the data, and refuses what does not fit.
+pub fn resolve(settings: &Settings, facts: &Facts) -> Result<Resolved> {
+    let mut filling = Filling {
+        settings: settings.clone(),
+        notices: Vec::new(),
+    };
+    let train = filling.train(facts)?;
+    let (standardisation, moments) = filling.coordinates(&facts.place)?;
+    let spec = filling.spec(facts, moments)?;
+    train.validate(&spec)?;
+    let log_every = filling.log_every()?;
+    Ok(Resolved {
+        log_every,
+        train,
+        spec,
+        standardisation,
+        settings: filling.settings,
+        notices: filling.notices,
+    })
+}
+
+/// Settings while their defaults are filled in.
+struct Filling {
+    settings: Settings,
+    notices: Vec<Notice>,
+}
+
+impl Filling {
+    fn train(&mut self, facts: &Facts) -> Result<TrainSettings> {
+        let held_out = self.held_out(facts)?;
+        let batch = self.batch(facts);
+        let s = &mut self.settings;
+        let terms = parse_terms(s.objective.get_or_insert_with(|| "dsm+diffclf".into()))?;
+        let members = || terms.iter().map(|term| term.objective.objective());
+        let score_only = terms
+            .iter()
+            .all(|term| term.objective == ObjectiveName::Dsm);
+        let default_levels = if members().any(|objective| objective.compares_levels()) {
+            let most = members().map(|objective| objective.most_levels()).min();
+            most.unwrap_or(1).min(4)
+        } else {
+            1
+        };
+        let levels = *s.levels.get_or_insert(default_levels);
+        let default_times = match closeness(&terms) {
+            Some(share) => TimeSampler::Close(Close { share }),
+            None => TimeSampler::default(),
+        };
+        let steps = *s.steps.get_or_insert(2000);
+        let score_steps = *s
+            .score_steps
+            .get_or_insert(if score_only { 0 } else { 2000 });
+        let rate = Rate {
+            peak: *s.rate.get_or_insert(1e-3),
+            decay: *s.decay.get_or_insert(Decay::Cosine),
+            warm_up: *s.warm_up.get_or_insert(0),
+        };
+        let stage = |steps, objectives| StageSettings {
+            steps,
+            levels,
+            objectives,
+            rate,
+        };
+        let score = vec![Term {
+            objective: ObjectiveName::Dsm,
+            weight: 1.0,
+        }];
+        let mut stages = vec![stage(steps, terms)];
+        if score_steps > 0 {
+            stages.insert(0, stage(score_steps, score));
+        }
+        let positive = |value: f64| if value == 0.0 { None } else { Some(value) };
+        Ok(TrainSettings {
+            seed: *s.seed.get_or_insert(0),
+            batch,
+            times: s.times.get_or_insert(Named(default_times)).0,
+            clip: positive(*s.clip.get_or_insert(1.0)),
+            adam: Adam::default(),
+            average: positive(*s.average.get_or_insert(0.999)),
+            held_out,
+            stages,
+        })
+    }
+
+    fn log_every(&mut self) -> Result<u64> {
+        match *self.settings.log_every.get_or_insert(10) {
+            0 => Err(Error::setting("log_every", 0, "at least 1")),
+            steps => Ok(steps),
+        }
+    }
+
+    fn batch(&mut self, facts: &Facts) -> usize {
+        let from = self.settings.batch.unwrap_or(2048);
+        let to = lowered_batch(from, facts.rows, self.settings.held_out);
+        if to < from {
+            self.notices.push(Notice::BatchLowered { from, to });
+        }
+        *self.settings.batch.insert(to)
+    }
+
+    fn held_out(&mut self, facts: &Facts) -> Result<Option<HeldOut>> {
+        let s = &mut self.settings;
+        let Some(rows) = facts.rows else {
+            if s.held_out.is_some_and(|share| share != 0.0) {
+                return Err(Error::Refused(words!(
+                    Setting::new("held_out"),
+                    " needs a fixed set of rows, but the system is sampled afresh at every step; add ",
+                    Setting::to("samples", "N")
+                )));
+            }
+            return Ok(None);
+        };
+        // A fixed set drawn from a system stands for an experiment of the paper, which trains on all of it.
+        let enough = held_out_rows(rows, HELD_OUT) >= FEWEST_HELD_OUT && facts.given;
+        if s.held_out.is_none() && facts.given && !enough {
+            self.notices.push(Notice::NothingHeldOut { rows });
+        }
+        let share = *s
+            .held_out
+            .get_or_insert(if enough { HELD_OUT } else { 0.0 });
+        if share == 0.0 {
+            return Ok(None);
+        }
+        if !(share > 0.0 && share < 1.0) || rows < 2 {
+            return Err(Error::setting(
+                "held_out",
+                format!("{share} of {rows} rows"),
+                "a share between 0 and 1 and at least two rows",
+            ));
+        }
+        Ok(Some(HeldOut {
+            share,
+            every: *s.held_out_every.get_or_insert(100),
+            patience: *s.patience.get_or_insert(20),
+        }))
+    }
+
+    /// The model's coordinates, and mean and variance of the data in them.
+    fn coordinates(&mut self, place: &Place) -> Result<(Coordinates, Moments)> {
+        let standardise = *self.settings.standardise.get_or_insert(true);
+        let moments = match place {
+            Place::Chosen {
+                standardisation,
+                moments,
+            } => return Ok((standardisation.clone(), moments.clone())),
+            Place::Measured(moments) => moments.clone(),
+        };
+        let moments = match self.settings.particles {
+            Some(particles) => moments.of_particles(particles)?,
+            None => moments,
+        };
+        let dim = moments.mean.len();
+        if !standardise {
+            return Ok((Coordinates::identity(dim), moments));
+        }
+        let standard = Moments {
+            mean: vec![0.0; dim],
+            variance: 1.0,
+        };
+        Ok((moments.coordinates(), standard))
+    }
+
+    /// The model, for data of these moments in its coordinates.
+    fn spec(&mut self, facts: &Facts, moments: Moments) -> Result<ModelSpec> {
+        let process = self.process(facts.has_end)?;
+        let s = &mut self.settings;
+        let mut spec = ModelSpec::new(moments.mean.len(), process);
+        (spec.mean, spec.variance) = (moments.mean, moments.variance);
+        spec.grid = TimeGrid::new(
+            *s.grid_levels.get_or_insert(spec.grid.levels()),
+            *s.t_min.get_or_insert(spec.grid.t_min()),
+            *s.t_max.get_or_insert(spec.grid.t_max()),
+            s.spacing.get_or_insert(Named(spec.grid.spacing())).0,
+        )?;
+        let width = *s.width.get_or_insert(128);
+        let depth = *s.depth.get_or_insert(4);
+        spec.network = match s.particles {
+            None => NetworkSpec::Mlp { width, depth },
+            Some(particles) => {
+                spec.form = Form::Scalar;
+                NetworkSpec::Pairs {
+                    particles,
+                    width,
+                    depth,
+                }
+            }
+        };
+        spec.form = *s.form.get_or_insert(spec.form);
+        if let Some(objective) = &s.objective {
+            let velocity = |term: &Term| term.objective.objective().needs_velocity();
+            spec.velocity = parse_terms(objective)?.iter().any(velocity);
+        }
+        spec.features = *s.features.get_or_insert(spec.features);
+        spec.validate()?;
+        Ok(spec)
+    }
+
+    /// The process; one endpoint needs a diffusion, two an interpolant.
+    fn process(&mut self, has_end: bool) -> Result<Process> {
+        let default = if has_end { "linear" } else { "vp" };
+        let process = match self.settings.process {
+            Some(Named(process)) => process,
+            None => Process::by_name(default)?,
+        };
+        if process.is_interpolant() == has_end {
+            return Ok(self.settings.process.insert(Named(process)).0);
+        }
+        let name = process.name();
+        Err(Error::Refused(if has_end {
+            let joining: Vec<_> = Process::NAMES
+                .into_iter()
+                .filter(|name| Process::by_name(name).is_ok_and(|p| p.is_interpolant()))
+                .collect();
+            words!(
+                "the ",
+                name,
+                " process noises one data set, but two are given; choose ",
+                Setting::to("process", joining.join(" or ")),
+                ", or leave ",
+                Setting::new("end"),
+                " out"
+            )
+        } else {
+            words!(
+                "the ",
+                name,
+                " process joins two data sets; give the second with ",
+                Setting::to("end", "DATA1.npy"),
+                " or ",
+                Setting::to("end_system", "NAME")
+            )
+        }))
+    }
+}
+
+/// Rows of a share, never none and never all.
+pub fn held_out_rows(rows: usize, share: f64) -> usize {
+    if share == 0.0 {
+        return 0;
+    }
+    ((rows as f64 * share).round() as usize).clamp(1, rows.saturating_sub(1).max(1))
+}
+
+/// The batch, no larger than the rows there are to train on.
+pub fn lowered_batch(batch: usize, rows: Option<usize>, held_out: Option<f64>) -> usize {
+    match rows {
+        Some(rows) => batch.min(rows - held_out_rows(rows, held_out.unwrap_or(0.0))),
+        None => batch,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(text: &str) -> Settings {
+        toml::from_str(text).unwrap()
+    }
+
+    /// Given rows with an odd mean and variance.
+    fn rows(rows: usize) -> Facts {
+        Facts {
+            rows: Some(rows),
+            given: true,
+            has_end: false,
+            place: Place::Measured(Moments {
+                mean: vec![0.5, -2.0, 0.25],
+                variance: 2.0,
+            }),
+        }
+    }
+
+    fn fresh(has_end: bool) -> Facts {
+        Facts {
+            rows: None,
+            given: false,
+            has_end,
+            ..rows(0)
+        }
+    }
+
+    #[test]
+    fn what_is_resolved_is_complete_and_stays_as_it_is() {
+        let wanted = settings("data = \"x.npy\"\nprocess = \"edm\"");
+        let resolved = resolve(&wanted, &rows(100_000)).unwrap();
+        let text = resolved.settings.to_toml().unwrap();
+        for key in [
+            "batch = 2048",
+            "held_out = 0.05",
+            "kind = \"edm\"",
+            "sigma_max",
+            "rho = 7.0",
+        ] {
+            assert!(text.contains(key), "{key} is missing in\n{text}");
+        }
+        // Read back and resolved again, nothing changes, whether the data are measured again or not.
+        let again = settings(&text);
+        assert_eq!(again, resolved.settings, "{text}");
+        assert_eq!(resolve(&again, &rows(100_000)).unwrap(), resolved);
+        let mut resumed = rows(100_000);
+        resumed.place = Place::Chosen {
+            standardisation: resolved.standardisation.clone(),
+            moments: Moments {
+                mean: resolved.spec.mean.clone(),
+                variance: resolved.spec.variance,
+            },
+        };
+        assert_eq!(resolve(&again, &resumed).unwrap(), resolved);
+    }
+
+    #[test]
+    fn coordinates_are_the_models_or_the_datas() {
+        let resolved = resolve(&Settings::default(), &rows(50)).unwrap();
+        let measured = Moments {
+            mean: vec![0.5, -2.0, 0.25],
+            variance: 2.0,
+        };
+        assert_eq!(resolved.standardisation, measured.coordinates());
+        assert_ne!(resolved.standardisation, Coordinates::identity(3));
+        assert_eq!(
+            (resolved.spec.mean, resolved.spec.variance),
+            (vec![0.0; 3], 1.0)
+        );
+        let resolved = resolve(&settings("standardise = false"), &rows(50)).unwrap();
+        assert_eq!(resolved.standardisation, Coordinates::identity(3));
+        assert_eq!(resolved.spec.mean, [0.5, -2.0, 0.25]);
+        assert_eq!(resolved.spec.variance, 2.0);
+    }
+
+    #[test]
+    fn few_rows_shrink_the_batch_and_hold_nothing_out() {
+        let resolved = resolve(&Settings::default(), &rows(100)).unwrap();
+        assert_eq!((resolved.train.batch, resolved.train.held_out), (100, None));
+        assert_eq!(
+            resolved.notices,
+            [
+                Notice::NothingHeldOut { rows: 100 },
+                Notice::BatchLowered {
+                    from: 2048,
+                    to: 100
+                }
+            ]
+        );
+        let told: Vec<_> = resolved.notices.iter().map(Notice::to_string).collect();
+        assert!(told[0].contains("with held_out)") && told[1].contains("2048 to 100"));
+        let resolved = resolve(&settings("held_out = 0.1"), &rows(100)).unwrap();
+        assert_eq!((resolved.train.batch, resolved.notices.len()), (90, 1));
+        // A system's rows are all trained on, unless asked otherwise.
+        let drawn = Facts {
+            given: false,
+            ..rows(100_000)
+        };
+        let resolved = resolve(&Settings::default(), &drawn).unwrap();
+        assert_eq!(
+            (resolved.train.held_out, resolved.settings.held_out),
+            (None, Some(0.0))
+        );
+        assert!(resolved.notices.is_empty());
+        assert_eq!(
+            (
+                held_out_rows(100, 0.1),
+                held_out_rows(3, 0.001),
+                held_out_rows(3, 0.999)
+            ),
+            (10, 1, 2)
+        );
+    }
+
+    #[test]
+    fn stages_follow_the_objective() {
+        let train = |text: &str| resolve(&settings(text), &fresh(false)).unwrap().train;
+        let score = train("objective = \"dsm\"\nsteps = 7");
+        assert_eq!(
+            (score.stages.len(), score.stages[0].levels, score.steps()),
+            (1, 1, 7)
+        );
+        let two = train("objective = \"dsm+0.5*binary-diffclf\"\nclip = 0\naverage = 0");
+        assert_eq!((two.stages.len(), two.stages[1].levels), (2, 2));
+        assert_eq!((two.clip, two.average), (None, None));
+        assert_eq!(two.stages[1].objectives[1].weight, 0.5);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_by_key() {
+        let refused = |text: &str, facts: &Facts| resolve(&settings(text), facts).unwrap_err();
+        let named = |error: &Error| -> Vec<_> {
+            let words = error.words();
+            words.settings().map(|setting| setting.name).collect()
+        };
+        let error = refused("process = \"linear\"", &fresh(false));
+        assert_eq!(named(&error), ["end", "end_system"]);
+        let error = refused("process = \"vp\"", &fresh(true));
+        assert_eq!(named(&error), ["process", "end"]);
+        assert!(error.to_string().contains("linear or trigonometric"));
+        let error = refused("held_out = 0.1", &fresh(false));
+        assert_eq!(named(&error), ["held_out", "samples"]);
+        let error = refused("held_out = 1.5", &rows(100));
+        assert!(matches!(
+            error,
+            Error::Setting {
+                name: "held_out",
+                ..
+            }
+        ));
+        let error = refused("log_every = 0", &rows(100));
+        assert!(matches!(
+            error,
+            Error::Setting {
+                name: "log_every",
+                ..
+            }
+        ));
+        let ends = resolve(&Settings::default(), &fresh(true)).unwrap();
+        assert_eq!(ends.spec.process.name(), "linear");
+        let particles = resolve(&settings("particles = 3"), &fresh(false)).unwrap();
+        assert_eq!(particles.spec.form, Form::Scalar);
+    }
+}
