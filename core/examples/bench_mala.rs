@@ -9,7 +9,7 @@ use diffclf::energy::{Energy, LearnedEnergy, ModelSpec};
 use diffclf::engine::{Isa, Pool};
 use diffclf::process::Process;
 use diffclf::rng::{Purpose, Stream};
-use diffclf::sample::mcmc::{Draws, Kernel, Scratch, State, Target};
+use diffclf::sample::mcmc::{Draws, HeldEnergy, Kernel, Scratch, State};
 
 fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1).map(|text| text.parse::<usize>());
@@ -25,7 +25,7 @@ fn main() -> Result<()> {
     let energy = LearnedEnergy::new(spec, params, pool, Isa::detect())?;
     let mut points = vec![0.0; rows * dim];
     Stream::new(5, Purpose::Test, 0, 0).fill_normal_f64(&mut points);
-    let target = Target {
+    let target = HeldEnergy {
         energy: &energy,
         time,
     };

@@ -143,30 +143,7 @@ impl MixtureBase {
         })
     }
 
-    /// Dimension of a point.
-    pub fn dim(&self) -> usize {
-        self.dim
-    }
-
-    /// Number of components.
-    pub fn components(&self) -> usize {
-        self.weights.len()
-    }
-
-    /// Weights, summing to 1.
-    pub fn weights(&self) -> &[f64] {
-        &self.weights
-    }
-
-    /// All means, row after row.
-    pub fn means(&self) -> &[f64] {
-        &self.means
-    }
-
-    /// Mean of component k.
-    pub fn component_mean(&self, k: usize) -> &[f64] {
-        &self.means[k * self.dim..][..self.dim]
-    }
+    crate::system::component_parts!();
 
     /// The covariances.
     pub fn spread(&self) -> &Spread {

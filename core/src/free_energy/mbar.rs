@@ -11,7 +11,7 @@ mod solve;
 mod target;
 
 pub use bootstrap::Bootstrapped;
-pub use target::{Perturbed, Surface, Target};
+pub use target::{Ensemble, Perturbed, Surface};
 
 use super::{Overlap, ReducedEnergies};
 use crate::engine::kernel::softmax::TILE;

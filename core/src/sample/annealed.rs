@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::StepSize;
-use super::mcmc::{Draws, Kernel, Scratch, State, Target, Unadjusted};
+use super::mcmc::{Draws, HeldEnergy, Kernel, Scratch, State, Unadjusted};
 use crate::energy::{Energy, Prior};
 use crate::rng::{Purpose, fill_normal_rows};
 use crate::{Error, Result};
@@ -65,7 +65,7 @@ impl Annealed {
         fill_normal_rows(self.seed, Purpose::Sample, 0, 0, dim, &mut noise);
         let mut points = vec![0.0; noise.len()];
         start.points(&noise, &mut points);
-        let at = |time| Target { energy, time };
+        let at = |time| HeldEnergy { energy, time };
         let mut state = State::new(at(times[0]), points, &self.kernel)?;
         let mut scratch = Scratch::default();
         let mut count = 0;

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::mcmc::{Draws, Kernel, Scratch, State, Target};
+use super::mcmc::{Draws, HeldEnergy, Kernel, Scratch, State};
 use super::{StepSize, effective_draws, split_r_hat};
 use crate::{Error, Result};
 
@@ -105,7 +105,7 @@ impl ChainSettings {
     /// After the warm-up a chain depends on its own number and the frozen step size alone.
     pub fn run(
         &self,
-        target: Target<'_>,
+        target: HeldEnergy<'_>,
         points: Vec<f64>,
         progress: &mut dyn FnMut(usize),
     ) -> Result<Chains> {

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::mcmc::{Draws, Kernel, Scratch, State, Target};
+use super::mcmc::{Draws, HeldEnergy, Kernel, Scratch, State};
 use super::{StepSize, effective_draws, split_r_hat};
 use crate::energy::Energy;
 use crate::rng::{Purpose, Stream};
@@ -148,7 +148,7 @@ impl<'a> Run<'a> {
         for (part, &time) in points.chunks_exact(points.len() / levels).zip(ladder.times) {
             let energy = ladder.energy;
             states.push(State::new(
-                Target { energy, time },
+                HeldEnergy { energy, time },
                 part.to_vec(),
                 &settings.kernel,
             )?);
@@ -186,8 +186,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn target(&self, level: usize) -> Target<'a> {
-        Target {
+    fn target(&self, level: usize) -> HeldEnergy<'a> {
+        HeldEnergy {
             energy: self.ladder.energy,
             time: self.ladder.times[level],
         }

@@ -1,6 +1,7 @@
 //! Gaussian mixtures sum_k w_k N(mu_k, Sigma_k): density, score, responsibilities and samples, in double precision.
 
 use super::Target;
+use super::component_parts;
 use super::log_sum::{log_softmax_sum, log_sum_exp};
 use super::matrix::{self, symmetric_eigen};
 use crate::rng::{Purpose, Stream};
@@ -147,30 +148,7 @@ impl GaussianMixture {
         })
     }
 
-    /// Dimension of a point.
-    pub fn dim(&self) -> usize {
-        self.dim
-    }
-
-    /// Number of components.
-    pub fn components(&self) -> usize {
-        self.weights.len()
-    }
-
-    /// Weights, summing to 1.
-    pub fn weights(&self) -> &[f64] {
-        &self.weights
-    }
-
-    /// All means, row after row.
-    pub fn means(&self) -> &[f64] {
-        &self.means
-    }
-
-    /// Mean of component k.
-    pub fn component_mean(&self, k: usize) -> &[f64] {
-        &self.means[k * self.dim..][..self.dim]
-    }
+    component_parts!();
 
     /// Covariances of all components.
     pub fn covariance(&self) -> &Covariance {

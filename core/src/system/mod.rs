@@ -6,6 +6,7 @@
 
 mod boxes;
 mod checkerboard;
+mod component_parts;
 mod double_wells;
 mod harmonic_ladder;
 pub(crate) mod log_sum;
@@ -22,6 +23,7 @@ mod work_distribution;
 
 pub use boxes::Boxes;
 pub use checkerboard::Checkerboard;
+pub(crate) use component_parts::component_parts;
 pub use double_wells::DoubleWells;
 pub use harmonic_ladder::HarmonicLadder;
 pub use mixture::{Covariance, GaussianMixture};

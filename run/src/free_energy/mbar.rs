@@ -7,8 +7,8 @@ use crate::files::MappedNpy;
 use crate::machine::Machine;
 use crate::watch::Watch;
 use diffclf::free_energy::{
-    Blocks, Convergence, Matrix, Mbar, MbarSettings, Overlap, ReducedEnergies, Selection, Surface,
-    Target, convergence, detect_equilibration, statistical_inefficiency, subsample,
+    Blocks, Convergence, Ensemble, Matrix, Mbar, MbarSettings, Overlap, ReducedEnergies, Selection,
+    Surface, convergence, detect_equilibration, statistical_inefficiency, subsample,
 };
 use diffclf::metric::Estimate;
 use std::path::{Path, PathBuf};
@@ -304,7 +304,7 @@ impl Targets<'_> {
             .map(|path| self.values_of(path))
             .collect::<Result<Vec<_>>>()?;
         let values: Vec<&[f64]> = values.iter().map(Vec::as_slice).collect();
-        let target = Target::State(self.asked.state);
+        let target = Ensemble::State(self.asked.state);
         let found = self.mbar.expectations(target, &values)?;
         Ok(files.iter().cloned().zip(found).collect())
     }
@@ -342,7 +342,7 @@ impl Targets<'_> {
         };
         let coordinate = self.values_of(path)?;
         let edges = edges(self.asked.bins, &coordinate)?;
-        let target = Target::State(self.asked.state);
+        let target = Ensemble::State(self.asked.state);
         Ok(Some(self.mbar.surface(target, &coordinate, &edges)?))
     }
 }

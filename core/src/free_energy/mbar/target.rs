@@ -11,7 +11,7 @@ use std::ops::Range;
 
 /// The distribution an expectation is taken in.
 #[derive(Debug, Clone, Copy)]
-pub enum Target<'a> {
+pub enum Ensemble<'a> {
     /// One of the states.
     State(usize),
     /// Any other, by its reduced energy at every sample.
@@ -143,21 +143,21 @@ impl Mbar<'_> {
     /// Calls `work` with the weights of the target.
     fn with_weighting<R>(
         &self,
-        target: Target<'_>,
+        target: Ensemble<'_>,
         work: &mut dyn FnMut(&Weighting<'_>) -> R,
     ) -> Result<R> {
         match target {
-            Target::State(state) if state < self.states() => Ok(work(&Weighting {
+            Ensemble::State(state) if state < self.states() => Ok(work(&Weighting {
                 energies: self.energies,
                 state,
                 f: self.f[state],
             })),
-            Target::State(state) => Err(Error::Value {
+            Ensemble::State(state) => Err(Error::Value {
                 name: "state",
                 found: state.to_string(),
                 expected: format!("below the number of states, {}", self.states()),
             }),
-            Target::Energies(values) => {
+            Ensemble::Energies(values) => {
                 let energies = Matrix::new(values, 1)?;
                 let f = -self.log_z_of(&energies)?[0];
                 Ok(work(&Weighting {
@@ -177,7 +177,7 @@ impl Mbar<'_> {
     /// [`Error::Shape`] for observables of the wrong length, and as [`Mbar::perturbed`].
     pub fn expectations(
         &self,
-        target: Target<'_>,
+        target: Ensemble<'_>,
         observables: &[&[f64]],
     ) -> Result<Vec<Estimate>> {
         for values in observables {
@@ -221,7 +221,7 @@ impl Mbar<'_> {
     /// [`Error::Value`] for edges that do not rise, [`Error::Shape`], and as [`Mbar::perturbed`].
     pub fn surface(
         &self,
-        target: Target<'_>,
+        target: Ensemble<'_>,
         coordinate: &[f64],
         edges: &[f64],
     ) -> Result<Surface> {

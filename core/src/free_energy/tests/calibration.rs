@@ -61,9 +61,12 @@ fn error_bars_of_mbar_hold_over_replicates() {
         let mbar = Mbar::solve(&matrix, &counts, &MbarSettings::default()).unwrap();
         free_energies.push((mbar.difference(0, 4), exact));
         let x: Vec<f64> = points.iter().step_by(3).copied().collect();
-        means.push((mbar.expectations(Target::State(2), &[&x]).unwrap()[0], 0.8));
+        means.push((
+            mbar.expectations(Ensemble::State(2), &[&x]).unwrap()[0],
+            0.8,
+        ));
         let surface = mbar
-            .surface(Target::State(2), &x, &[-1.0, 0.8, 3.0])
+            .surface(Ensemble::State(2), &x, &[-1.0, 0.8, 3.0])
             .unwrap();
         // The centre of the state halves its line; what lies beyond -1 and 3 is below 1e-3.
         bins.push((surface.probability[0], 0.5));

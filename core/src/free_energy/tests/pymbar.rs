@@ -90,7 +90,7 @@ fn mbar_and_all_that_follows_from_it() {
         let squares: Vec<f64> = x.iter().map(|x| x * x).collect();
         for k in 0..states {
             let found = mbar
-                .expectations(Target::State(k), &[&x, &squares])
+                .expectations(Ensemble::State(k), &[&x, &squares])
                 .unwrap();
             for (a, found) in found.iter().enumerate() {
                 close(found.mean, numbers(&case["means"][a])[k], "mean");
@@ -101,7 +101,7 @@ fn mbar_and_all_that_follows_from_it() {
                 );
             }
             let own = &u[k * x.len()..][..x.len()];
-            let same = mbar.expectations(Target::Energies(own), &[&x]).unwrap()[0];
+            let same = mbar.expectations(Ensemble::Energies(own), &[&x]).unwrap()[0];
             close(same.mean, numbers(&case["means"][0])[k], "mean by energies");
             relatively_close(same.error, numbers(&case["d_means"][0])[k], "its error");
         }
@@ -123,7 +123,7 @@ fn mbar_and_all_that_follows_from_it() {
             relatively_close(a.error, b.error, "its error");
         }
         let surface = mbar
-            .surface(Target::State(0), &x, &numbers(&case["edges"]))
+            .surface(Ensemble::State(0), &x, &numbers(&case["edges"]))
             .unwrap();
         let (f, df) = (numbers(&case["surface"]), numbers(&case["d_surface"]));
         for (bin, found) in surface.free_energy.iter().enumerate() {

@@ -86,8 +86,8 @@ fn counts_and_settings_must_fit() {
     };
     assert!(Mbar::solve(&matrix, &[2, 1, 1], &settings).is_err());
     let mbar = Mbar::solve(&matrix, &[2, 1, 1], &MbarSettings::default()).unwrap();
-    assert!(mbar.expectations(Target::State(3), &[]).is_err());
-    assert!(mbar.expectations(Target::State(0), &[&[1.0]]).is_err());
+    assert!(mbar.expectations(Ensemble::State(3), &[]).is_err());
+    assert!(mbar.expectations(Ensemble::State(0), &[&[1.0]]).is_err());
     assert!(mbar.perturbed(&Matrix::new(&[0.0; 3], 1).unwrap()).is_err());
     let forbidden = [f64::INFINITY; 4];
     assert!(
@@ -95,11 +95,11 @@ fn counts_and_settings_must_fit() {
             .is_err()
     );
     assert!(
-        mbar.surface(Target::State(0), &[0.0; 4], &[1.0, 0.0])
+        mbar.surface(Ensemble::State(0), &[0.0; 4], &[1.0, 0.0])
             .is_err()
     );
     assert!(
-        mbar.surface(Target::State(0), &[0.0; 4], &[1.0, 2.0])
+        mbar.surface(Ensemble::State(0), &[0.0; 4], &[1.0, 2.0])
             .is_err()
     );
     assert!(

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Draws, Scratch, State, StepInfo, Target, positive};
+use super::{Draws, HeldEnergy, Scratch, State, StepInfo, positive};
 use crate::Result;
 
 /// See the module's text. The step size is a time.
@@ -45,7 +45,7 @@ impl Baoab {
 pub(super) fn step(
     kernel: &Baoab,
     draws: Draws,
-    target: Target<'_>,
+    target: HeldEnergy<'_>,
     h: f64,
     state: &mut State,
     scratch: &mut Scratch,

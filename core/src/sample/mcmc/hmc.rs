@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Draws, Scratch, State, StepInfo, Target, metropolis, positive};
+use super::{Draws, HeldEnergy, Scratch, State, StepInfo, metropolis, positive};
 use crate::rng::{Purpose, Stream};
 use crate::{Error, Result};
 
@@ -48,7 +48,7 @@ impl Hmc {
 pub(super) fn step(
     kernel: &Hmc,
     draws: Draws,
-    target: Target<'_>,
+    target: HeldEnergy<'_>,
     step: f64,
     state: &mut State,
     scratch: &mut Scratch,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Draws, Scratch, State, StepInfo, Target, metropolis};
+use super::{Draws, HeldEnergy, Scratch, State, StepInfo, metropolis};
 
 /// See the module's text. The step size is the time `h` of the Langevin step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -13,7 +13,7 @@ pub struct Mala {}
 /// `-log q(y | y') = |y - y' - h score(y')|^2 / (4 h)` and `-log q(y' | y) = |z|^2 / 2` up to the same constant.
 pub(super) fn step(
     draws: Draws,
-    target: Target<'_>,
+    target: HeldEnergy<'_>,
     h: f64,
     state: &mut State,
     scratch: &mut Scratch,

@@ -26,7 +26,7 @@ use crate::{Error, Result};
 
 /// An energy held at one time: the density `exp(-U(t, y))` of a chain.
 #[derive(Clone, Copy)]
-pub struct Target<'a> {
+pub struct HeldEnergy<'a> {
     /// The energy.
     pub energy: &'a dyn Energy,
     /// The time.
@@ -49,7 +49,7 @@ pub struct State {
 
 impl State {
     /// Evaluates the target at the points. A start of infinite or undefined energy is refused.
-    pub fn new(target: Target<'_>, points: Vec<f64>, kernel: &Kernel) -> Result<State> {
+    pub fn new(target: HeldEnergy<'_>, points: Vec<f64>, kernel: &Kernel) -> Result<State> {
         let dim = target.energy.dim();
         if points.is_empty() || !points.len().is_multiple_of(dim) {
             return Err(Error::Shape {
@@ -78,8 +78,8 @@ impl State {
     }
 
     /// Evaluates another target (the same energy at another time, say) at the same points.
-    pub fn evaluate(&mut self, target: Target<'_>) {
-        let Target { energy, time } = target;
+    pub fn evaluate(&mut self, target: HeldEnergy<'_>) {
+        let HeldEnergy { energy, time } = target;
         if self.score.is_empty() {
             energy.energy(&[time], &self.points, &mut self.energy);
         } else {
@@ -188,8 +188,8 @@ impl Scratch {
         self.noise.resize(all, 0.0);
     }
 
-    fn evaluate(&mut self, target: Target<'_>) {
-        let Target { energy, time } = target;
+    fn evaluate(&mut self, target: HeldEnergy<'_>) {
+        let HeldEnergy { energy, time } = target;
         energy.energy_and_score(&[time], &self.points, &mut self.energy, &mut self.score);
     }
 }
@@ -288,7 +288,7 @@ impl Kernel {
     pub fn step(
         &self,
         draws: Draws,
-        target: Target<'_>,
+        target: HeldEnergy<'_>,
         step: f64,
         state: &mut State,
         scratch: &mut Scratch,

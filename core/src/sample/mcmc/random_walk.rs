@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Draws, Scratch, State, StepInfo, Target, metropolis};
+use super::{Draws, HeldEnergy, Scratch, State, StepInfo, metropolis};
 
 /// See the module's text. The step size is the standard deviation of a coordinate's step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -12,7 +12,7 @@ pub struct RandomWalk {}
 /// `y' = y + step z`.
 pub(super) fn step(
     draws: Draws,
-    target: Target<'_>,
+    target: HeldEnergy<'_>,
     step: f64,
     state: &mut State,
     scratch: &mut Scratch,

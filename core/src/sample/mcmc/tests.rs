@@ -32,7 +32,7 @@ fn well(k: f64) -> Closure<impl Fn(f64, &[f64], &mut [f64]) -> f64 + Send + Sync
 /// Runs `steps` steps of all chains; gives the last state and the mean acceptance.
 fn run(
     kernel: Kernel,
-    target: Target<'_>,
+    target: HeldEnergy<'_>,
     points: Vec<f64>,
     step: f64,
     steps: u64,
@@ -59,7 +59,7 @@ fn adjusted_kernels_leave_an_asymmetric_mixture_as_it_is() {
     // Chains that start from the exact law must still have it after steps of any size: here so large that half are refused.
     let (process, time) = (Process::by_name("vp").unwrap(), 0.25);
     let path = ExactPath::new(process, two_modes().unwrap(), None).unwrap();
-    let target = Target {
+    let target = HeldEnergy {
         energy: &path,
         time,
     };
@@ -177,7 +177,7 @@ fn the_joint_law_of_data_and_noise_passes_gewekes_test() {
         g,
         seen: Mutex::new(direct.1.clone()),
     };
-    let target = Target {
+    let target = HeldEnergy {
         energy: &posterior,
         time: 0.0,
     };
@@ -225,7 +225,7 @@ fn the_joint_law_of_data_and_noise_passes_gewekes_test() {
 fn langevin_dynamics_in_a_harmonic_well_have_their_known_variances() {
     let (k, n) = (2.7, 20_000);
     let energy = well(k);
-    let target = Target {
+    let target = HeldEnergy {
         energy: &energy,
         time: 0.0,
     };
@@ -267,7 +267,7 @@ fn leapfrog_keeps_its_energy_to_second_order() {
     // Halving the step divides the energy error by four, so 1 - acceptance (which grows with its square) by sixteen in the mean,
     // where errors are symmetric, and by four in size: acceptance at both steps must say so.
     let energy = well(2.7);
-    let target = Target {
+    let target = HeldEnergy {
         energy: &energy,
         time: 0.0,
     };
@@ -285,7 +285,7 @@ fn leapfrog_keeps_its_energy_to_second_order() {
 #[test]
 fn a_chain_does_not_depend_on_the_others() {
     let energy = well(2.7);
-    let target = Target {
+    let target = HeldEnergy {
         energy: &energy,
         time: 0.0,
     };
@@ -319,7 +319,7 @@ fn a_chain_does_not_depend_on_the_others() {
 #[test]
 fn what_the_state_holds_is_what_the_target_says() {
     let path = ExactPath::new(Process::default(), two_modes().unwrap(), None).unwrap();
-    let target = Target {
+    let target = HeldEnergy {
         energy: &path,
         time: 0.2,
     };
@@ -346,7 +346,7 @@ fn proposals_without_a_number_are_left_and_counted() {
             0.5 * y[0] * y[0]
         }
     });
-    let target = Target {
+    let target = HeldEnergy {
         energy: &energy,
         time: 0.0,
     };
@@ -373,7 +373,7 @@ fn proposals_without_a_number_are_left_and_counted() {
 #[test]
 fn chains_tune_themselves_and_know_when_they_agree() {
     let path = ExactPath::new(Process::default(), two_modes().unwrap(), None).unwrap();
-    let target = Target {
+    let target = HeldEnergy {
         energy: &path,
         time: 0.5,
     };

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Draws, Scratch, State, StepInfo, Target};
+use super::{Draws, HeldEnergy, Scratch, State, StepInfo};
 
 /// See the module's text. The step size is the time `h` of the Langevin step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -13,7 +13,7 @@ pub struct Unadjusted {}
 /// `y' = y + h score(y) + sqrt(2 h) z`.
 pub(super) fn step(
     draws: Draws,
-    target: Target<'_>,
+    target: HeldEnergy<'_>,
     h: f64,
     state: &mut State,
     scratch: &mut Scratch,

@@ -3,7 +3,7 @@
 use super::{Baseline, Genealogy, LogNormaliser, Particles, Path, Smc, SmcLevel, Start, error};
 use crate::metric::effective_sample_size;
 use crate::rng::{Purpose, Stream, fill_normal_rows};
-use crate::sample::mcmc::{Draws, Scratch, State, Target};
+use crate::sample::mcmc::{Draws, HeldEnergy, Scratch, State};
 use crate::sample::{Resampling, StepSize, Transport};
 use crate::{Error, Result};
 
@@ -37,7 +37,7 @@ pub(super) struct Run<'a> {
 impl<'a> Run<'a> {
     pub(super) fn new(smc: &'a Smc, path: &'a Path<'a>, particles: usize) -> Result<Run<'a>> {
         let dim = path.energy.dim();
-        let target = Target {
+        let target = HeldEnergy {
             energy: path.energy,
             time: path.times[0],
         };
@@ -123,7 +123,7 @@ impl<'a> Run<'a> {
 
     /// Passes to the level at `time`: propose, weight, resample, move.
     fn level(&mut self, k: usize, time: f64) -> Result<SmcLevel> {
-        let target = Target {
+        let target = HeldEnergy {
             energy: self.path.energy,
             time,
         };
@@ -220,7 +220,7 @@ impl<'a> Run<'a> {
             *increment = back - *increment;
         }
         self.state.points = proposed;
-        self.state.evaluate(Target {
+        self.state.evaluate(HeldEnergy {
             energy: self.path.energy,
             time,
         });
@@ -244,7 +244,7 @@ impl<'a> Run<'a> {
     }
 
     /// L kernel steps; gives their mean acceptance and the step size of the last.
-    fn moves(&mut self, k: usize, target: Target<'_>) -> (f64, f64) {
+    fn moves(&mut self, k: usize, target: HeldEnergy<'_>) -> (f64, f64) {
         let smc = self.smc;
         let frozen = smc.frozen_steps.as_ref().map(|steps| steps[k]);
         let tuned = frozen.is_none() && smc.kernel.target_acceptance().is_some();
