@@ -204,6 +204,45 @@ impl Loop for WhitenColumns<'_> {
     }
 }
 
+/// `out += lines lines^T`, for few lines of equal length.
+pub(super) struct AddGram<'a> {
+    /// The lines, one after the other.
+    pub lines: &'a [Lane<f64>],
+    /// How many lines.
+    pub dim: usize,
+    /// A symmetric matrix.
+    pub out: &'a mut [f64],
+}
+
+impl Loop for AddGram<'_> {
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let length = self.lines.len() / self.dim;
+        for (i, a) in self.lines.chunks_exact(length).enumerate() {
+            for (j, b) in self.lines.chunks_exact(length).enumerate().take(i + 1) {
+                let mut sums = [0.0; LANES];
+                for (a, b) in a.iter().zip(b) {
+                    for lane in 0..LANES {
+                        sums[lane] = Real::mul_add::<FMA>(a[lane], b[lane], sums[lane]);
+                    }
+                }
+                // A fixed tree, the same on every path.
+                let mut half = LANES / 2;
+                while half > 0 {
+                    for lane in 0..half {
+                        sums[lane] += sums[lane + half];
+                    }
+                    half /= 2;
+                }
+                self.out[i * self.dim + j] += sums[0];
+                if i != j {
+                    self.out[j * self.dim + i] += sums[0];
+                }
+            }
+        }
+    }
+}
+
 /// [`shares`] as a loop of its own.
 pub(super) struct Shares<'a> {
     /// Log-terms on entry, shares on exit.

@@ -5,7 +5,7 @@
 //! `Sigma_k = (S_k + nu P) / (N_k + nu) + diag(floor)`: a component with few rows borrows its shape from all, and no direction is
 //! narrower than the data resolve. Low rank: the leading axes of Sigma_k by a few steps of subspace iteration, one variance for the rest.
 
-use super::super::lanes::{LANES, Lane, Shares, Whiten, WhitenColumns, load};
+use super::super::lanes::{AddGram, LANES, Lane, Shares, Whiten, WhitenColumns, load};
 use super::axes::leading_axes;
 use super::{Shape, lower_inverse};
 use crate::engine::kernel::dispatch::dispatch;
@@ -18,6 +18,8 @@ use std::sync::{Mutex, PoisonError};
 
 /// Rows whose scatter is added at once.
 const GROUP: usize = 128;
+/// Columns up to which plain scalar products beat a packed matrix product.
+const NARROW: usize = 24;
 /// Most shares of the rows; fixed by the problem, never by the number of threads.
 const MOST_SHARES: usize = 16;
 /// Numbers that the sums of all shares may hold together (128 MB).
@@ -450,6 +452,15 @@ impl Group {
         for line in self.values.chunks_exact_mut(GROUP) {
             line[self.filled..].fill(0.0);
         }
+        self.filled = 0;
+        if self.dim <= NARROW {
+            let work = AddGram {
+                lines: self.values.as_chunks::<LANES>().0,
+                dim: self.dim,
+                out: second,
+            };
+            return dispatch(self.isa, work);
+        }
         let shape = (self.dim, GROUP);
         add_gram(
             self.isa,
@@ -459,7 +470,6 @@ impl Group {
             &mut self.packed,
             second,
         );
-        self.filled = 0;
     }
 }
 

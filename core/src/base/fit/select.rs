@@ -20,7 +20,7 @@ const CROSS_EFFORT: usize = 2_000_000;
 /// When an iteration of the choice, and of the last fit, is done: rise of the mean log-likelihood as a share of its sampling error,
 /// which is about sqrt(d / 2 n), and most steps.
 const CHOICE: (f64, usize) = (0.02, 60);
-const LAST: (f64, usize) = (0.004, 200);
+const LAST: (f64, usize) = (0.01, 100);
 /// More components are taken for a gain above this share of its standard error: a miss costs more than a needless component.
 const LEAST_GAIN: f64 = 0.3;
 /// Rows that are enough for all but the last steps of an iteration; a hundred per component, if that is more.
@@ -28,7 +28,7 @@ const COARSE: usize = 4000;
 /// Starts of the fits of the choice, where they are quick.
 const STARTS: u64 = 3;
 /// Starts of the last fit.
-const LAST_STARTS: u64 = 4;
+const LAST_STARTS: u64 = 3;
 /// Nats per row from which on twice the components are worth their cost.
 const MEMBER_GAIN: f64 = 0.01;
 /// How far a broad component over everything reaches beyond the data.
@@ -392,7 +392,7 @@ impl<'a> Search<'a> {
         if every == 1 {
             return Some(model);
         }
-        let found = em.run(model, (tolerance(n), effort.1));
+        let found = em.run(model, (tolerance(n), effort.1 / 3));
         found.map(|(_, model)| model)
     }
 
