@@ -212,6 +212,25 @@ impl DataSet {
         }
     }
 
+    /// Refuses numbers that are not finite. Rows to judge by may be anything else: a column that never changes is no fault of theirs.
+    pub fn refuse_non_finite(&self) -> Result<()> {
+        let (rows, dim) = match &self.rows {
+            Rows::File(map) => (map.view()?.rows(), map.view()?.dim()),
+            Rows::Array(values, dim) => (values.len() / dim, *dim),
+            Rows::Drawn(..) | Rows::Fresh(_) => return Ok(()),
+        };
+        let mut buffer = vec![0.0; dim];
+        for row in 0..rows {
+            match &self.rows {
+                Rows::File(map) => map.view()?.copy_row_f64(row, &mut buffer),
+                Rows::Array(values, dim) => values.copy_f64(row * dim, &mut buffer),
+                Rows::Drawn(..) | Rows::Fresh(_) => {}
+            }
+            refuse_non_finite(Path::new(&self.record.name), row, &buffer)?;
+        }
+        Ok(())
+    }
+
     /// The rows in the model's coordinates.
     pub fn prepare(&self, coordinates: &Coordinates) -> Result<Prepared> {
         let coordinates = coordinates.clone();
@@ -248,6 +267,40 @@ pub struct Feed {
 }
 
 impl Prepared {
+    /// Rows that are trained on and rows that are held out, up to `most` of each, spread over the table and in its order (which is that of time in a
+    /// series); none where rows are drawn afresh. Numbers are rounded as in training.
+    pub fn shares(
+        &self,
+        (endpoint, seed): (usize, u64),
+        held_out: f64,
+        most: usize,
+    ) -> Option<[Vec<f64>; 2]> {
+        let Self::Fixed(table, coordinates) = self else {
+            return None;
+        };
+        let held_out = held_out_rows(table.rows(), held_out);
+        let (train, rest) = Shuffled::split(
+            endpoint as u32,
+            table.clone(),
+            coordinates,
+            1,
+            seed,
+            held_out,
+        );
+        let read = |share: &Shuffled| -> Vec<f64> {
+            let members = share.members();
+            let count = members.len().min(most);
+            let mut row = vec![0f32; coordinates.dim()];
+            (0..count)
+                .flat_map(|k| {
+                    table.copy_row(members[k * members.len() / count], coordinates, &mut row);
+                    row.iter().map(|x| f64::from(*x)).collect::<Vec<_>>()
+                })
+                .collect()
+        };
+        Some([read(&train), read(&rest)])
+    }
+
     /// Training and held-out rows of an endpoint.
     pub fn feed(&self, endpoint: usize, batch: usize, seed: u64, held_out: f64) -> Feed {
         let endpoint = endpoint as u32;

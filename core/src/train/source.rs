@@ -85,6 +85,14 @@ impl Shuffled {
     pub fn rows(&self) -> usize {
         self.count
     }
+
+    /// Numbers of these rows in the table, in its order.
+    pub fn members(&self) -> Vec<usize> {
+        let places = self.first..self.first + self.count;
+        let mut rows: Vec<usize> = places.map(|i| self.split.at(i as u64) as usize).collect();
+        rows.sort_unstable();
+        rows
+    }
 }
 
 impl Source for Shuffled {
