@@ -80,8 +80,13 @@ pub fn run(args: Args) -> Result<()> {
         found.grid.levels()
     );
     let evaluation = &found.evaluation;
+    let nats = &found.likelihood;
     print(&format!(
-        "{title}\n\n{}\n{}\n{}",
+        "{title}\n\nlog-likelihood of fresh samples at the smallest time: {:.3} nats per row, exact {:.3}, difference {:+.3} ± {:.3}\n\n{}\n{}\n{}",
+        nats.model,
+        nats.exact,
+        nats.lead.mean,
+        nats.lead.error,
         table_text(&averages(evaluation)),
         table_text(&modes(evaluation, args.all)),
         table_text(&levels(evaluation, args.all))
@@ -94,6 +99,7 @@ pub fn run(args: Args) -> Result<()> {
             "grid": found.grid,
             "steps": content.record.steps,
             "evaluation": evaluation,
+            "likelihood": found.likelihood,
         })
     })
 }
