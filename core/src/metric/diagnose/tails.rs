@@ -152,7 +152,7 @@ impl Tails {
     fn flat(&self) -> bool {
         self.shells
             .last()
-            .is_some_and(|shell| shell.median > self.data[1])
+            .is_some_and(|shell| shell.median >= self.data[1])
     }
 
     /// The verdict.
