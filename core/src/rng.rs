@@ -119,6 +119,8 @@ purposes! {
     Base = 35,
     /// The second noise of a pair of close times.
     Partner(part: Part) = 40,
+    /// Points drawn from the inflated base.
+    Anchor(part: Part) = 42,
     /// The noise of points at known ends.
     Ends(part: Part) = 41,
 }

@@ -21,6 +21,14 @@ const DSM: &str = "\
   pages   = {1661--1674},
   year    = {2011}
 }";
+const NOISE_CONTRASTIVE: &str = "\
+@inproceedings{gutmann2010nce,
+  title     = {Noise-Contrastive Estimation: A New Estimation Principle for Unnormalized Statistical Models},
+  author    = {Gutmann, Michael and Hyv{\\\"a}rinen, Aapo},
+  booktitle = {International Conference on Artificial Intelligence and Statistics},
+  pages     = {297--304},
+  year      = {2010}
+}";
 const BREGMAN: &str = "\
 @inproceedings{gutmann2011bregman,
   title     = {Bregman Divergence as General Framework to Estimate Unnormalized Statistical Models},
@@ -163,9 +171,10 @@ pub fn bibtex(content: &Content, judged: bool, sampled: bool) -> String {
 }
 
 /// All entries that an objective may cite.
-const OBJECTIVES: [&str; 9] = [
+const OBJECTIVES: [&str; 10] = [
     DIFFCLF,
     DSM,
+    NOISE_CONTRASTIVE,
     BREGMAN,
     CTSM,
     DRE_INFINITY,
