@@ -212,6 +212,26 @@ impl DataSet {
         }
     }
 
+    /// Centre and spread of each column: mean and standard deviation, or, where a few rows far out would decide them, those of the
+    /// rows within the middle 95 %.
+    pub fn columns(&self) -> Result<Vec<[f64; 2]>> {
+        let dim = self.dim()?;
+        let Prepared::Fixed(table, _) = self.prepare(&Coordinates::identity(dim))? else {
+            let moments = self.moments(&mut Vec::new())?;
+            let std = moments.variance.sqrt();
+            return Ok(moments.mean.into_iter().map(|mean| [mean, std]).collect());
+        };
+        let (rows, most) = (table.rows(), 20_000);
+        let count = rows.min(most);
+        let mut sample = vec![0.0; count * dim];
+        for (k, row) in sample.chunks_exact_mut(dim).enumerate() {
+            table.read(rows * k / count, 0, row);
+        }
+        Ok((0..dim)
+            .map(|column| spread((0..count).map(|row| sample[row * dim + column]).collect()))
+            .collect())
+    }
+
     /// The rows in the model's coordinates.
     pub fn prepare(&self, coordinates: &Coordinates) -> Result<Prepared> {
         let coordinates = coordinates.clone();
@@ -274,6 +294,25 @@ impl Prepared {
     }
 }
 
+impl Prepared {
+    /// The same rows as they stand in the file, trained on and held out; none where every row is drawn afresh.
+    pub fn in_order(&self, endpoint: usize, seed: u64, held_out: f64) -> Option<[Shuffled; 2]> {
+        let Self::Fixed(table, coordinates) = self else {
+            return None;
+        };
+        let held_out = held_out_rows(table.rows(), held_out);
+        let (train, rest) = Shuffled::split(
+            endpoint as u32,
+            table.clone(),
+            coordinates,
+            1,
+            seed,
+            held_out,
+        );
+        Some([train, rest])
+    }
+}
+
 /// The bytes of a mapped file, shared.
 pub struct Mapped(Arc<MappedNpy>);
 
@@ -291,6 +330,40 @@ pub enum Values {
     Memory(Array, usize),
 }
 
+/// A spread this many times that of the middle 95 % is that of a few rows far out.
+const FAR_OUT: f64 = 1.5;
+
+/// Centre and spread of one column; see [`DataSet::columns`].
+fn spread(mut values: Vec<f64>) -> [f64; 2] {
+    let moments = |values: &[f64]| {
+        let count = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / count;
+        let square: f64 = values.iter().map(|x| (x - mean).powi(2)).sum();
+        [mean, (square / count).sqrt()]
+    };
+    let whole = moments(&values);
+    values.sort_by(f64::total_cmp);
+    let edge = values.len() / 40;
+    let (low, high) = (values[edge], values[values.len() - 1 - edge]);
+    values.iter_mut().for_each(|x| *x = x.clamp(low, high));
+    let middle = moments(&values);
+    if middle[1] > 0.0 && whole[1] > FAR_OUT * middle[1] {
+        middle
+    } else {
+        whole
+    }
+}
+
+impl Values {
+    /// Numbers of a row from column `first` on.
+    fn read(&self, row: usize, first: usize, out: &mut [f64]) {
+        match self {
+            Values::File(view) => view.copy_part_f64(row, first, out),
+            Values::Memory(values, dim) => values.copy_f64(row * dim + first, out),
+        }
+    }
+}
+
 impl Table for Values {
     fn rows(&self) -> usize {
         match self {
@@ -304,10 +377,7 @@ impl Table for Values {
         let mut piece = [0.0; 256];
         for (k, out) in out.chunks_mut(piece.len()).enumerate() {
             let (first, piece) = (256 * k, &mut piece[..out.len()]);
-            match self {
-                Values::File(view) => view.copy_part_f64(row, first, piece),
-                Values::Memory(values, dim) => values.copy_f64(row * dim + first, piece),
-            }
+            self.read(row, first, piece);
             coordinates.round_part_to_model(first, piece.iter().copied(), out);
         }
     }

@@ -2,6 +2,7 @@
 //! and interruption go through a [`Watch`].
 
 pub mod anneal;
+pub mod base;
 pub mod bridge;
 pub mod compare;
 pub mod compose;

@@ -1,11 +1,13 @@
 //! `Preparation`: all that a training needs besides threads, from settings and data, for a new run or one that goes on.
 
+use crate::base::{BaseKind, FoundBase, fit_base};
 use crate::data::{DataSet, Feed};
 use crate::endpoints::{check, facts, mixtures, moments};
 use crate::error::{Error, Result};
 use crate::notice::Notice;
-use crate::resolve::{Place, Resolved, resolve};
-use crate::settings::Settings;
+use crate::resolve::{Place, Resolved, outline, resolve};
+use crate::settings::{ScaleKind, Settings};
+use crate::watch::Watch;
 use crate::words;
 use crate::words::Setting;
 use diffclf::energy::Energy;
@@ -36,11 +38,31 @@ pub struct Preparation {
 
 impl Preparation {
     /// A run from the start.
-    pub fn fresh(settings: &Settings, sets: &[DataSet]) -> Result<Self> {
+    pub fn fresh(
+        settings: &Settings,
+        sets: &[DataSet],
+        pool: &Pool,
+        isa: Isa,
+        watch: &dyn Watch,
+    ) -> Result<Self> {
         check(sets)?;
         let mut odd = Vec::new();
         let place = Place::Measured(moments(sets, &mut odd)?);
-        let mut resolved = resolve(settings, &facts(sets, place))?;
+        let mut facts = facts(sets, place);
+        if let ([set], true) = (sets, facts.given) {
+            facts.columns = Some(set.columns()?);
+        }
+        let outline = outline(settings, &facts)?;
+        if outline.base != BaseKind::Gaussian {
+            watch.note("fitting a mixture for the energy to stand on");
+        }
+        facts.base = fit_base(&outline, sets, pool, isa)?;
+        let mut resolved = resolve(settings, &facts)?;
+        // One scale for all columns is what narrow ones suffer from.
+        odd.retain(|notice| {
+            resolved.settings.scale == Some(ScaleKind::Common)
+                || !matches!(notice, Notice::NarrowColumns { .. })
+        });
         resolved.notices.extend(odd);
         let content = Content {
             spec: resolved.spec.clone(),
@@ -74,7 +96,16 @@ impl Preparation {
                 });
             }
         }
-        let resolved = resolve(settings, &facts(sets, Place::of(&content)))?;
+        let mut facts = facts(sets, Place::of(&content));
+        facts.base = content.spec.base.clone().map(|ends| FoundBase {
+            shape: format!("{} {}", ends.start.components(), ends.start.spread_name()),
+            nats: (f64::INFINITY, 0.0),
+            finest: ends.start.smallest_width(),
+            multiplicity: 1.0,
+            ends,
+        });
+        let mut resolved = resolve(settings, &facts)?;
+        resolved.notices.clear();
         let fits = resolved.spec == content.spec
             && resolved.train == content.record.settings
             && sets.len() == content.record.data.len()

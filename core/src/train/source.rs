@@ -85,6 +85,12 @@ impl Shuffled {
     pub fn rows(&self) -> usize {
         self.count
     }
+
+    /// Writes row `k` of this share in the order of the table.
+    pub fn copy_in_order(&self, k: usize, out: &mut [f32]) {
+        let row = self.split.at((self.first + k) as u64) as usize;
+        self.table.copy_row(row, &self.coordinates, out);
+    }
 }
 
 impl Source for Shuffled {
