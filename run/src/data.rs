@@ -272,6 +272,23 @@ impl Prepared {
             }
         }
     }
+
+    /// The same rows as they stand in the file, trained on and held out; none where every row is drawn afresh.
+    pub fn in_order(&self, endpoint: usize, seed: u64, held_out: f64) -> Option<[Shuffled; 2]> {
+        let Self::Fixed(table, coordinates) = self else {
+            return None;
+        };
+        let held_out = held_out_rows(table.rows(), held_out);
+        let (train, rest) = Shuffled::split(
+            endpoint as u32,
+            table.clone(),
+            coordinates,
+            1,
+            seed,
+            held_out,
+        );
+        Some([train, rest])
+    }
 }
 
 /// The bytes of a mapped file, shared.
