@@ -292,9 +292,7 @@ impl Prepared {
             }
         }
     }
-}
 
-impl Prepared {
     /// The same rows as they stand in the file, trained on and held out; none where every row is drawn afresh.
     pub fn in_order(&self, endpoint: usize, seed: u64, held_out: f64) -> Option<[Shuffled; 2]> {
         let Self::Fixed(table, coordinates) = self else {

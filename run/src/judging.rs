@@ -11,7 +11,7 @@ use diffclf::model::{Content, DataRecord};
 use diffclf::rng::{Purpose, STREAMS};
 use diffclf::sample::{Flow, Sampler, Solver, Task, depart, times_of};
 use diffclf::system::System;
-use diffclf::train::Source;
+use diffclf::train::Shuffled;
 use std::path::Path;
 
 /// Rows of each kind that are kept in memory.
@@ -114,8 +114,11 @@ impl Judging {
             return Ok(());
         }
         if let Some(end) = self.endpoints.get(1) {
-            let rows = end.rows(self.only_trained);
-            let mut points = rows[..rows.len().min(count * spec.dim)].to_vec();
+            let rows: Vec<&[f64]> = end.rows(self.only_trained).chunks(spec.dim).collect();
+            // All over the file: its rows may hang together.
+            let kept = rows.len().min(count);
+            let spread = (0..kept).flat_map(|k| rows[k * rows.len() / kept]);
+            let mut points: Vec<f64> = spread.copied().collect();
             let times: Vec<f64> = spec.grid.times().iter().rev().copied().collect();
             let velocity = energy.velocity()?;
             let ends = (spec.process.horizon(), times[0]);
@@ -234,28 +237,24 @@ fn from_set(content: &Content, name: &str, set: &DataSet, endpoint: usize) -> Re
     let trained_on = content.record.data.get(endpoint);
     let same = trained_on.is_some_and(|data| data.sha256 == record.sha256);
     let prepared = set.prepare(&content.standardisation)?;
-    let rows = record.rows.unwrap_or(0);
-    if !same {
-        let feed = prepared.feed(endpoint, 1, 0, 0.0);
-        return Ok(Endpoint {
-            fresh: take(&*feed.train, rows, dim),
-            trained: None,
-            name,
-        });
-    }
     let settings = &content.record.settings;
     // Which rows other streams held out is not known: all of them count as trained on.
-    let known = content.record.streams == STREAMS;
+    let known = same && content.record.streams == STREAMS;
     let rule = settings.held_out.filter(|_| known);
     let share = rule.map_or(0.0, |rule| rule.share);
-    let feed = prepared.feed(endpoint, 1, settings.seed, share);
-    let held_out = feed.held_out.as_ref().map_or(0, |(_, count)| *count);
+    let seed = if same { settings.seed } else { 0 };
+    let Some([train, held_out]) = prepared.in_order(endpoint, seed, share) else {
+        return Err(Error::Nothing);
+    };
+    let (first, second) = (take(&train, dim), take(&held_out, dim));
+    let (fresh, trained) = if same {
+        (second, Some(first))
+    } else {
+        (first, None)
+    };
     Ok(Endpoint {
-        fresh: feed
-            .held_out
-            .as_ref()
-            .map_or(Vec::new(), |(source, count)| take(&**source, *count, dim)),
-        trained: Some(take(&*feed.train, rows - held_out, dim)),
+        fresh,
+        trained,
         name,
     })
 }
@@ -293,18 +292,27 @@ fn from_record(content: &Content, endpoint: usize) -> Result<Endpoint> {
         fresh: standardise(system.sample_for(judge, MOST_ROWS, seed)),
         trained: record
             .rows
-            .filter(|_| content.record.streams == STREAMS)
+            .filter(|_| content.record.streams >= 2)
             .map(|rows| standardise(system.sample_for(drawn, rows.min(MOST_ROWS), seed))),
         name: format!("fresh rows of {}", record.name),
     })
 }
 
-/// The first rows that a source deals, each once.
-fn take(source: &dyn Source, rows: usize, dim: usize) -> Vec<f64> {
+/// Rows of a share in the order of the file, so that their correlation can be measured; of too many, as many blocks as each has rows,
+/// equally far apart.
+fn take(share: &Shuffled, dim: usize) -> Vec<f64> {
+    let rows = share.rows();
+    let (block, apart) = if rows > MOST_ROWS {
+        let block = MOST_ROWS.isqrt();
+        (block, rows as f64 * block as f64 / MOST_ROWS as f64)
+    } else {
+        (rows.max(1), 0.0)
+    };
     let mut row = vec![0f32; dim];
     (0..rows.min(MOST_ROWS))
         .flat_map(|k| {
-            source.fill(k as u64, 0, &mut row);
+            let first = (apart * (k / block) as f64) as usize;
+            share.copy_in_order((first + k % block).min(rows - 1), &mut row);
             row.iter().map(|x| f64::from(*x)).collect::<Vec<_>>()
         })
         .collect()

@@ -81,6 +81,10 @@ impl Objective for FokkerPlanck {
         ]
     }
 
+    fn sees_slope(&self) -> bool {
+        true
+    }
+
     fn validate(&self, spec: &ModelSpec) -> Result<()> {
         diffusions_only(
             self.name(),

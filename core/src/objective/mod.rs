@@ -100,6 +100,12 @@ pub trait Objective {
         false
     }
 
+    /// Whether F(t) is seen through its slope alone. Levels of the grid would show the slope of a cell at its lower end only, a
+    /// left Riemann sum of F; times are then drawn [inside the cells](crate::train::StepSpec::on_grid).
+    fn sees_slope(&self) -> bool {
+        false
+    }
+
     /// For a loss that contains density ratios themselves, so that the levels of a row must overlap: the share of
     /// [close times](crate::process::TimeSampler::Close) at which it trains well.
     fn closeness(&self) -> Option<f64> {

@@ -5,6 +5,7 @@ mod formulas;
 mod gradients;
 mod invariances;
 mod optima;
+mod slopes;
 mod theory;
 mod values;
 

@@ -5,11 +5,17 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use super::step::{Endpoints, StepSpec};
+<<<<<<< HEAD
 use crate::Result;
 use crate::base::Level;
 use crate::energy::{BaseInputs, Energy, ModelSpec, TimeTable, UnitLevels, Wiring};
 use crate::engine::{Inputs, Isa, Real};
 use crate::objective::{Fill, MAX_LEVELS, Mixing, RowSlots, Scratch, Slots, Tile};
+=======
+use crate::energy::{Energy, ModelSpec, TimeTable, Wiring};
+use crate::engine::{Inputs, Real};
+use crate::objective::{Fill, MAX_LEVELS, Mixing, RowSlots, Scratch, Slots, Tile, TimeWeight};
+>>>>>>> honest
 use crate::rng::{Purpose, Stream};
 
 pub(super) fn time_stream(plan: &StepSpec, step: u64, unit: usize) -> Stream {
@@ -43,6 +49,11 @@ pub(super) fn draw_times(
         .is_err()
     {
         unreachable!("the sampler was tried when the step was made");
+    }
+    if plan.times.on_grid() {
+        for time in times {
+            *time = TimeWeight::inside_cell(spec, *time, stream.uniform());
+        }
     }
 }
 
@@ -147,7 +158,7 @@ impl<T: Real> TileFiller<'_, T> {
             self.read_sources(inputs, k, unit);
             self.draw_times(inputs, k, unit, &mut desk);
         }
-        let on_grid = plan.times.on_grid();
+        let on_grid = plan.on_grid();
         let mut tile = Tile {
             spec: self.spec,
             levels: n,
@@ -180,7 +191,7 @@ impl<T: Real> TileFiller<'_, T> {
         let (n, spec, behind) = (self.plan.levels, self.spec, self.slots.behind);
         let count = if behind.is_some() { 2 * n } else { n };
         let mut stream = time_stream(self.plan, self.step, unit);
-        if self.plan.times.on_grid() {
+        if self.plan.on_grid() {
             let mut levels = [0u32; 2 * MAX_LEVELS];
             draw_levels(self.plan, spec, &mut stream, &mut levels[..n]);
             if let Some(partner) = behind {

@@ -30,6 +30,15 @@ pub struct StepSpec {
     pub part: Part,
 }
 
+impl StepSpec {
+    /// Whether every time is a level of the grid: the sampler draws levels, and no term sees F through its slope. If one does,
+    /// each level gives way to a time inside the cell above it.
+    pub fn on_grid(&self) -> bool {
+        let slope = |t: &Term| t.objective.objective().sees_slope();
+        self.times.on_grid() && !self.terms.iter().any(slope)
+    }
+}
+
 /// Where the source rows come from; cheap to clone.
 #[derive(Clone)]
 pub struct Endpoints {
@@ -89,7 +98,7 @@ impl<T: Real> Step<T> {
                 expected: "at least 1".into(),
             });
         }
-        let mode = if plan.times.on_grid() {
+        let mode = if plan.on_grid() {
             TimeMode::Levels(spec.grid.levels())
         } else {
             TimeMode::Continuous
@@ -119,7 +128,7 @@ impl<T: Real> Step<T> {
         let (graph, wiring, slots, layout) = scene.finish();
         let threads = pool.threads();
         let mut program = Program::new(&graph, &outputs, pool, isa);
-        let times: &[f64] = if plan.times.on_grid() {
+        let times: &[f64] = if plan.on_grid() {
             spec.grid.times()
         } else {
             &[]
@@ -350,7 +359,7 @@ impl<T: Real> Step<T> {
                 end.fill(step, unit, &mut draws.end[unit * d..][..d]);
             }
             let mut stream = time_stream(&self.plan, step, unit);
-            if self.plan.times.on_grid() {
+            if self.plan.on_grid() {
                 draw_levels(&self.plan, &self.spec, &mut stream, &mut levels);
                 draws.levels.extend(&levels);
                 draws

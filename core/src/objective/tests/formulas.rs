@@ -143,7 +143,20 @@ impl Row<'_> {
             .collect()
     }
 
+    /// Linear between the levels of the grid.
     fn tau(&self, weight: &str, t: f64) -> f64 {
+        let above = self.spec.grid.times().iter().position(|&level| level >= t);
+        match above {
+            Some(k) if k > 0 => {
+                let (low, high) = (self.spec.grid.times()[k - 1], self.spec.grid.times()[k]);
+                let (from, to) = (self.level_tau(weight, low), self.level_tau(weight, high));
+                from + (to - from) * (t - low) / (high - low)
+            }
+            _ => self.level_tau(weight, t),
+        }
+    }
+
+    fn level_tau(&self, weight: &str, t: f64) -> f64 {
         let (gamma, slope) = (self.gamma(t), rate(|t| self.gamma(t), t));
         match weight {
             "noise" => (gamma / slope).abs(),
