@@ -7,7 +7,8 @@ use crate::{Bench, Manner, Recipe, begins};
 use diffclf_report::page::Table;
 use diffclf_run::machine::Machine;
 use diffclf_run::watch::duration_text;
-use diffclf_run::{Error, Result, Watch};
+use diffclf_run::words::Setting;
+use diffclf_run::{Error, Result, Watch, words};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -113,11 +114,12 @@ impl Reproduction {
             found.insert(made.cell.clone(), record);
         }
         if found.is_empty() {
-            return Err(Error::Usage(format!(
-                "{} holds no finished cell of {} at this budget; compute some, and keep them with --keep {}",
+            return Err(Error::Refused(words!(
                 kept.display(),
+                " holds no finished cell of ",
                 self.command(),
-                kept.display()
+                " at this budget; compute some, and keep them with ",
+                Setting::to("keep", kept.display().to_string())
             )));
         }
         let folder = self.folder();
@@ -134,9 +136,11 @@ impl Reproduction {
         if share > 0.0 && share <= 1.0 {
             Ok(definition)
         } else {
-            Err(Error::Usage(format!(
-                "--share {share}: expected a number above 0, at most 1"
-            )))
+            Err(Error::setting(
+                "share",
+                share,
+                "a number above 0, at most 1",
+            ))
         }
     }
 
@@ -232,7 +236,7 @@ pub fn list() -> Result<Table> {
         caption: "Experiments, with their time on two cores".into(),
         header: [
             "name",
-            "--quick",
+            "quick",
             "full",
             "full time is",
             "in the paper",
@@ -289,7 +293,7 @@ mod tests {
             ..asked.clone()
         };
         let refused = |asked: &Reproduction| asked.redraw(&kept).err().unwrap().to_string();
-        assert!(refused(&full).contains("--keep"), "{}", refused(&full));
+        assert!(refused(&full).contains("keep = "), "{}", refused(&full));
         let path = kept.join("score-quick.json");
         let altered = cell.replace("\"reference\": ", "\"reference\": 1");
         assert_ne!(altered, cell);

@@ -15,6 +15,14 @@ pub enum Regions {
 }
 
 impl Regions {
+    /// The composition whose masses are known there.
+    pub fn composition(&self) -> &'static str {
+        match self {
+            Regions::Quadrants => "upper-pair or lower-pair",
+            Regions::RingsAndBoxes => "rings and boxes",
+        }
+    }
+
     /// Names of the regions, in the order of [`Regions::truth`]; the last one of the shares is what lies in none.
     pub fn names(&self) -> Vec<String> {
         match self {
