@@ -293,11 +293,8 @@ mod tests {
                         let words = line.split(|c: char| !(c.is_alphanumeric() || c == '-'));
                         words.filter(|word| names.contains(word)).count()
                     };
-                    let families: [&[&str]; 3] = [
-                        &System::NAMES,
-                        &Kernel::NAMES,
-                        words_of::<Resampling>(),
-                    ];
+                    let families: [&[&str]; 3] =
+                        [&System::NAMES, &Kernel::NAMES, words_of::<Resampling>()];
                     for names in families {
                         assert!(named(names) < 2, "{}: {line}", path.display());
                     }

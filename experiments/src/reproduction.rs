@@ -301,4 +301,50 @@ mod tests {
         let message = refused(&asked);
         assert!(message.contains("other settings") && message.contains("score-quick"));
     }
+
+    /// Tables are drawn of kept cells, not written by hand: every experiment has both, and they agree.
+    #[test]
+    fn results_are_what_the_kept_cells_say() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        for entry in CATALOGUE {
+            let name = entry.name;
+            let folder = root.join(name);
+            let results =
+                std::fs::read_to_string(folder.join("results.md")).unwrap_or_else(|error| {
+                    panic!("{name}/results.md: {error}; it is table.md of a reproduction")
+                });
+            let cells = folder.join("cells");
+            let kept = CellRecord::kept(&cells).unwrap_or_else(|error| {
+                panic!("{name}: {error}; compute with --keep {}", cells.display())
+            });
+            let manners = kept.iter().map(|(path, record)| {
+                let size = std::fs::metadata(path).unwrap().len();
+                assert!(
+                    size < 100_000,
+                    "{}: {size} bytes are no small file",
+                    path.display()
+                );
+                record.made.as_ref().unwrap().manner
+            });
+            let drawn = manners.map(|manner| {
+                let place = tempfile::tempdir().unwrap();
+                let asked = Reproduction {
+                    name: name.into(),
+                    manner,
+                    cells: Vec::new(),
+                    output: Some(place.path().into()),
+                    keep: None,
+                };
+                asked.redraw(&cells).unwrap();
+                std::fs::read_to_string(place.path().join("table.md")).unwrap()
+            });
+            // Budgets beside the one of the table may be kept too.
+            let drawn: Vec<String> = drawn.collect();
+            assert!(
+                drawn.contains(&results),
+                "{name}/results.md is not the table of its cells: diffclf reproduce {name} --redraw {}",
+                cells.display()
+            );
+        }
+    }
 }

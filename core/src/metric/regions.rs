@@ -4,6 +4,9 @@ use crate::system::System;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 
+/// Whom to cite.
+pub(crate) const CITES: crate::citation::Cites = &["ouyang2026diffclf"];
+
 /// A division of the plane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
