@@ -147,8 +147,7 @@ pub struct SettingsArgs {
 
     #[arg(long, help = help::process(), value_name = "PROCESS", help_heading = "Model")]
     pub process: Option<Named<Process>>,
-    /// Spacing of the time grid: linear, power, or '{kind = "power", rho = 7.0}' [default: follows the process]
-    #[arg(long, value_name = "SPACING", help_heading = "Model")]
+    #[arg(long, help = help::spacing(), value_name = "SPACING", help_heading = "Model")]
     pub spacing: Option<Named<Spacing>>,
     #[arg(long, help = help::times(), value_name = "SAMPLER", help_heading = "Training")]
     pub times: Option<Named<TimeSampler>>,

@@ -21,7 +21,7 @@ pub fn text(model: &str, found: &Diagnosed) -> String {
     if found.only_trained {
         text += &wrapped(
             "note: there are no other rows than those it was trained on, and they are kind to every model; hold some out when \
-             training (--held-out), or give a file of others.",
+             training, or give a file of others.",
             "",
         );
         text += "\n";

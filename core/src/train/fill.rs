@@ -5,17 +5,11 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use super::step::{Endpoints, StepSpec};
-<<<<<<< HEAD
 use crate::Result;
 use crate::base::Level;
 use crate::energy::{BaseInputs, Energy, ModelSpec, TimeTable, UnitLevels, Wiring};
 use crate::engine::{Inputs, Isa, Real};
-use crate::objective::{Fill, MAX_LEVELS, Mixing, RowSlots, Scratch, Slots, Tile};
-=======
-use crate::energy::{Energy, ModelSpec, TimeTable, Wiring};
-use crate::engine::{Inputs, Real};
 use crate::objective::{Fill, MAX_LEVELS, Mixing, RowSlots, Scratch, Slots, Tile, TimeWeight};
->>>>>>> honest
 use crate::rng::{Purpose, Stream};
 
 pub(super) fn time_stream(plan: &StepSpec, step: u64, unit: usize) -> Stream {
