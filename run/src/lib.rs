@@ -17,6 +17,7 @@ pub mod files;
 pub mod free_energy;
 pub mod generate;
 pub mod judging;
+pub mod last_word;
 pub mod machine;
 pub mod named;
 pub mod notice;

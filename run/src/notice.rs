@@ -49,9 +49,9 @@ impl Notice {
     pub fn words(&self) -> Words {
         match self {
             Self::NothingHeldOut { rows } => words!(
-                "no rows held out: 5 % of ",
+                "no rows held out: of ",
                 rows,
-                " rows are too few to judge by (choose a share with ",
+                " rows none can be spared (choose a share with ",
                 Setting::new("held_out"),
                 ")"
             ),

@@ -4,6 +4,7 @@ use crate::base::{BaseKind, FoundBase, fit_base};
 use crate::data::{DataSet, Feed};
 use crate::endpoints::{check, facts, mixtures, moments};
 use crate::error::{Error, Result};
+use crate::last_word::{HeldOutRows, MOST_ROWS};
 use crate::notice::Notice;
 use crate::resolve::{Place, Resolved, outline, resolve};
 use crate::settings::{ScaleKind, Settings};
@@ -15,7 +16,7 @@ use diffclf::energy::exact::ExactPath;
 use diffclf::engine::{Isa, Pool};
 use diffclf::model::{Checkpoint, Content, Record};
 use diffclf::rng::STREAMS;
-use diffclf::train::{Endpoints, Source, State, Trainer};
+use diffclf::train::{Endpoints, Shuffled, Source, State, Trainer};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -31,6 +32,8 @@ pub struct Preparation {
     pub log_every: u64,
     /// What a person should know of it.
     pub notices: Vec<Notice>,
+    /// Rows that are not trained on, which have the last word about the density of a diffusion.
+    pub held_out_rows: Option<HeldOutRows>,
     /// The exact densities, if an objective compares with them.
     truth: Option<Arc<dyn Energy>>,
     feeds: Vec<Feed>,
@@ -134,7 +137,16 @@ impl Preparation {
                 Ok(rows.feed(k, train.batch, train.seed, share))
             })
             .collect::<Result<Vec<_>>>()?;
+        let held_out_rows = match (sets, train.held_out) {
+            ([set], Some(rule)) => {
+                let rows = set.prepare(&content.standardisation)?;
+                let shares = rows.in_order(0, train.seed, rule.share);
+                shares.map(|[_, rest]| taken(&rest, content.spec.dim))
+            }
+            _ => None,
+        };
         Ok(Self {
+            held_out_rows,
             truth: truth(&content, sets)?,
             settings: resolved.settings,
             log_every: resolved.log_every,
@@ -179,6 +191,17 @@ impl Preparation {
         let endpoints = self.endpoints(|feed| feed.held_out.as_ref().map(|(source, _)| source));
         Some((endpoints?, rows))
     }
+}
+
+/// The first rows of a share, in their order.
+fn taken(share: &Shuffled, dim: usize) -> HeldOutRows {
+    let mut rows = Vec::new();
+    let mut row = vec![0f32; dim];
+    for k in 0..share.rows().min(MOST_ROWS) {
+        share.copy_in_order(k, &mut row);
+        rows.extend(row.iter().map(|x| f64::from(*x)));
+    }
+    HeldOutRows { rows }
 }
 
 /// The exact densities of the data in the model's coordinates, if an objective compares with them.

@@ -15,10 +15,26 @@ use diffclf::process::sampler::Close;
 use diffclf::process::{Process, Spacing, TimeGrid, TimeSampler};
 use diffclf::train::{Adam, Decay, HeldOut, Rate, StageSettings, TrainSettings};
 
-/// Without being asked for, rows are held out only where at least so many remain to judge by.
-const FEWEST_HELD_OUT: usize = 32;
-/// Share of the rows that is held out unless asked otherwise.
-const HELD_OUT: f64 = 0.05;
+/// Without being asked for, rows are held out only of at least so many.
+const FEWEST_ROWS: usize = 60;
+/// Rows that are held out where a twentieth is fewer, up to a fifth of all.
+const ENOUGH_HELD_OUT: f64 = 100.0;
+/// Rows per step on a mixture, which leaves little to learn.
+const BATCH_ON_MIXTURE: usize = 512;
+
+/// Share of so many rows that is held out unless asked otherwise.
+fn usual_share(rows: usize) -> f64 {
+    (ENOUGH_HELD_OUT / rows as f64).clamp(0.05, 0.2)
+}
+
+/// Columns of a hidden layer for so many given rows: few rows cannot fix many numbers.
+fn usual_width(rows: Option<usize>) -> usize {
+    match rows {
+        Some(0..500) => 32,
+        Some(500..3000) => 64,
+        _ => 128,
+    }
+}
 
 /// What the settings need to know of the data.
 #[derive(Debug, Clone, PartialEq)]
@@ -163,9 +179,14 @@ impl Filling {
             None => TimeSampler::default(),
         };
         let steps = *s.steps.get_or_insert(2000);
+        // A mixture has the score nearly right before the first step.
+        let score = match s.base {
+            Some(BaseKind::Mixture) => 1000,
+            _ => 2000,
+        };
         let score_steps = *s
             .score_steps
-            .get_or_insert(if score_only { 0 } else { 2000 });
+            .get_or_insert(if score_only { 0 } else { score });
         let rate = Rate {
             peak: *s.rate.get_or_insert(1e-3),
             decay: *s.decay.get_or_insert(Decay::Cosine),
@@ -206,7 +227,11 @@ impl Filling {
     }
 
     fn batch(&mut self, facts: &Facts) -> usize {
-        let from = self.settings.batch.unwrap_or(2048);
+        let usual = match self.settings.base {
+            Some(BaseKind::Mixture) => BATCH_ON_MIXTURE,
+            _ => 2048,
+        };
+        let from = self.settings.batch.unwrap_or(usual);
         let to = lowered_batch(from, facts.rows, self.settings.held_out);
         if to < from {
             self.notices.push(Notice::BatchLowered { from, to });
@@ -227,13 +252,13 @@ impl Filling {
             return Ok(None);
         };
         // A fixed set drawn from a system stands for an experiment of the paper, which trains on all of it.
-        let enough = held_out_rows(rows, HELD_OUT) >= FEWEST_HELD_OUT && facts.given;
+        let enough = rows >= FEWEST_ROWS && facts.given;
         if s.held_out.is_none() && facts.given && !enough {
             self.notices.push(Notice::NothingHeldOut { rows });
         }
         let share = *s
             .held_out
-            .get_or_insert(if enough { HELD_OUT } else { 0.0 });
+            .get_or_insert(if enough { usual_share(rows) } else { 0.0 });
         if share == 0.0 {
             return Ok(None);
         }
@@ -404,7 +429,8 @@ impl Filling {
             ))
         });
         spec.grid = TimeGrid::new(levels, t_min, t_max, spacing.0)?;
-        let width = *s.width.get_or_insert(128);
+        let rows = facts.rows.filter(|_| facts.given && s.particles.is_none());
+        let width = *s.width.get_or_insert(usual_width(rows));
         let depth = *s.depth.get_or_insert(4);
         spec.network = match s.particles {
             None => NetworkSpec::Mlp { width, depth },

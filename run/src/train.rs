@@ -57,7 +57,8 @@ fn run(job: Job, sets: Option<Vec<DataSet>>) -> Result<()> {
         job.watch.notice(notice);
     }
     let isa = isa_of(&preparation.settings)?;
-    let trainer = preparation.trainer(job.pool, isa)?;
+    let trainer = preparation.trainer(job.pool.clone(), isa)?;
+    let held_out = preparation.held_out_rows.clone();
     let (log, seconds) = folder.log(trainer.state().step)?;
     Session {
         folder,
@@ -67,6 +68,7 @@ fn run(job: Job, sets: Option<Vec<DataSet>>) -> Result<()> {
         seconds,
         checkpoint_every: job.checkpoint_every,
         watch: job.watch,
+        held_out: held_out.map(|rows| (rows, job.pool, isa)),
     }
     .train(trainer)
 }
