@@ -16,6 +16,7 @@ pub mod files;
 pub mod free_energy;
 pub mod generate;
 pub mod judging;
+mod known_end;
 pub mod machine;
 pub mod named;
 pub mod notice;

@@ -3,6 +3,7 @@
 use crate::data::{DataSet, Feed};
 use crate::endpoints::{check, facts, mixtures, moments};
 use crate::error::{Error, Result};
+use crate::known_end;
 use crate::notice::Notice;
 use crate::resolve::{Place, Resolved, resolve};
 use crate::settings::Settings;
@@ -103,6 +104,9 @@ impl Preparation {
                 Ok(rows.feed(k, train.batch, train.seed, share))
             })
             .collect::<Result<Vec<_>>>()?;
+        if let (Some(feed), Some(set)) = (feeds.first(), sets.first()) {
+            known_end::check(&content, feed, set.record().rows)?;
+        }
         Ok(Self {
             truth: truth(&content, sets)?,
             settings: resolved.settings,
