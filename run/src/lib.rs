@@ -18,6 +18,7 @@ pub mod free_energy;
 pub mod generate;
 pub mod judging;
 pub mod last_word;
+mod known_end;
 pub mod machine;
 pub mod named;
 pub mod notice;

@@ -5,6 +5,7 @@ use crate::data::{DataSet, Feed};
 use crate::endpoints::{check, facts, mixtures, moments};
 use crate::error::{Error, Result};
 use crate::last_word::{HeldOutRows, MOST_ROWS};
+use crate::known_end;
 use crate::notice::Notice;
 use crate::resolve::{Place, Resolved, outline, resolve};
 use crate::settings::{ScaleKind, Settings};
@@ -145,6 +146,9 @@ impl Preparation {
             }
             _ => None,
         };
+        if let (Some(feed), Some(set)) = (feeds.first(), sets.first()) {
+            known_end::check(&content, feed, set.record().rows)?;
+        }
         Ok(Self {
             held_out_rows,
             truth: truth(&content, sets)?,
