@@ -232,6 +232,25 @@ impl DataSet {
             .collect())
     }
 
+    /// Refuses numbers that are not finite. Rows to judge by may be anything else: a column that never changes is no fault of theirs.
+    pub fn refuse_non_finite(&self) -> Result<()> {
+        let (rows, dim) = match &self.rows {
+            Rows::File(map) => (map.view()?.rows(), map.view()?.dim()),
+            Rows::Array(values, dim) => (values.len() / dim, *dim),
+            Rows::Drawn(..) | Rows::Fresh(_) => return Ok(()),
+        };
+        let mut buffer = vec![0.0; dim];
+        for row in 0..rows {
+            match &self.rows {
+                Rows::File(map) => map.view()?.copy_row_f64(row, &mut buffer),
+                Rows::Array(values, dim) => values.copy_f64(row * dim, &mut buffer),
+                Rows::Drawn(..) | Rows::Fresh(_) => {}
+            }
+            refuse_non_finite(Path::new(&self.record.name), row, &buffer)?;
+        }
+        Ok(())
+    }
+
     /// The rows in the model's coordinates.
     pub fn prepare(&self, coordinates: &Coordinates) -> Result<Prepared> {
         let coordinates = coordinates.clone();
@@ -268,6 +287,39 @@ pub struct Feed {
 }
 
 impl Prepared {
+    /// Rows that are trained on and rows that are held out, up to `most` of each, spread over the table and in its order (which is that of time in a
+    /// series); none where rows are drawn afresh. Numbers are rounded as in training.
+    pub fn shares(
+        &self,
+        (endpoint, seed): (usize, u64),
+        held_out: f64,
+        most: usize,
+    ) -> Option<[Vec<f64>; 2]> {
+        let dim = match self {
+            Self::Fixed(_, coordinates) | Self::Fresh(_, coordinates) => coordinates.dim(),
+        };
+        let [train, rest] = self.in_order(endpoint, seed, held_out)?;
+        // Of too many, as many blocks as each has rows, equally far apart: their correlation can still be measured.
+        let read = |share: &Shuffled| -> Vec<f64> {
+            let rows = share.rows();
+            let (block, apart) = if rows > most {
+                let block = most.isqrt();
+                (block, rows as f64 * block as f64 / most as f64)
+            } else {
+                (rows.max(1), 0.0)
+            };
+            let mut row = vec![0f32; dim];
+            let mut values = Vec::with_capacity(rows.min(most) * dim);
+            for k in 0..rows.min(most) {
+                let first = (apart * (k / block) as f64) as usize;
+                share.copy_in_order((first + k % block).min(rows - 1), &mut row);
+                values.extend(row.iter().map(|x| f64::from(*x)));
+            }
+            values
+        };
+        Some([read(&train), read(&rest)])
+    }
+
     /// Training and held-out rows of an endpoint.
     pub fn feed(&self, endpoint: usize, batch: usize, seed: u64, held_out: f64) -> Feed {
         let endpoint = endpoint as u32;

@@ -85,9 +85,15 @@ mod tests {
     fn prepared(data: &DataSet, text: &str) -> Result<(), String> {
         let settings: Settings = toml::from_str(text).unwrap();
         let sets = std::slice::from_ref(data);
-        Preparation::fresh(&settings, sets)
-            .map(drop)
-            .map_err(|e| e.to_string())
+        Preparation::fresh(
+            &settings,
+            sets,
+            &Pool::new(1),
+            Isa::detect(),
+            &crate::Silent,
+        )
+        .map(drop)
+        .map_err(|e| e.to_string())
     }
 
     #[test]
