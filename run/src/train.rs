@@ -68,7 +68,9 @@ fn run(job: Job, sets: Option<Vec<DataSet>>) -> Result<()> {
         seconds,
         checkpoint_every: job.checkpoint_every,
         watch: job.watch,
-        held_out: held_out.map(|rows| (rows, job.pool, isa)),
+        held_out,
+        pool: job.pool,
+        isa,
     }
     .train(trainer)
 }
