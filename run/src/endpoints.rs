@@ -124,6 +124,8 @@ pub fn moments(sets: &[DataSet], notices: &mut Vec<Notice>) -> Result<Moments> {
 /// What the settings need to know of the data.
 pub fn facts(sets: &[DataSet], place: Place) -> Facts {
     Facts {
+        columns: None,
+        base: None,
         rows: rows(sets),
         given: sets.first().is_some_and(DataSet::is_given),
         has_end: sets.len() > 1,

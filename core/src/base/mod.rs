@@ -6,12 +6,14 @@
 //! points, and draws from it, inflated if asked: a density that is known is what others are measured against. [`KernelDensity`] is the
 //! other classical estimate, to compare with.
 
+mod ends;
 mod fit;
 mod kernel_density;
 mod lanes;
 mod marginal;
 mod mixture;
 
+pub use ends::BaseEnds;
 pub use fit::{
     COMPONENTS, Candidate, Fit, FitEnds, FitSettings, MOST_DENSE, RowSlice, Rows, Shape, fit,
     fit_ends,

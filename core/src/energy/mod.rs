@@ -3,6 +3,7 @@
 pub mod compose;
 pub mod exact;
 
+mod base_inputs;
 mod builder;
 mod closure;
 mod column;
@@ -16,7 +17,8 @@ mod spec;
 mod time_table;
 mod velocity;
 
-pub use builder::{Builder, EnergyNodes, Group, Points, TimeMode, Wiring};
+pub use base_inputs::{BaseInputs, UnitLevels};
+pub use builder::{BaseSlots, Builder, EnergyNodes, Group, Points, TimeMode, Wiring};
 pub use closure::Closure;
 pub use column::{Column, Coordinate, TimeFunction, frequency};
 pub use coordinates::{Coordinates, Moments, Scale};

@@ -40,6 +40,14 @@ impl NetworkSpec {
     /// The names of all networks, as files and documents have them.
     pub const NAMES: [&'static str; 2] = ["mlp", "pairs"];
 
+    /// The number of particles, for a network over them.
+    pub fn particles(&self) -> Option<usize> {
+        match self {
+            NetworkSpec::Mlp { .. } => None,
+            NetworkSpec::Pairs { particles, .. } => Some(*particles),
+        }
+    }
+
     /// Whom to cite: keys of BibTeX entries.
     pub fn cites(&self) -> Cites {
         let any = Role {
