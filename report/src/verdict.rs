@@ -3,7 +3,9 @@
 use crate::page::Table;
 use crate::text::table_text;
 use diffclf::metric::Estimate;
-use diffclf::metric::diagnose::{Check, Diagnosis, ModeAudit, Verdict};
+use diffclf::metric::diagnose::{
+    Check, Diagnosis, HeldOut, Integral, ModeAudit, Normalisation, Tails, Verdict,
+};
 use diffclf_run::diagnose::Diagnosed;
 
 /// Basins shown.
@@ -21,7 +23,7 @@ pub fn text(model: &str, found: &Diagnosed) -> String {
     if found.only_trained {
         text += &wrapped(
             "note: there are no other rows than those it was trained on, and they are kind to every model; hold some out when \
-             training (--held-out), or give a file of others.",
+             training, or give a file of others.",
             "",
         );
         text += "\n";
@@ -30,8 +32,8 @@ pub fn text(model: &str, found: &Diagnosed) -> String {
     for check in &diagnosis.checks {
         text += &check_text(check);
     }
-    if diagnosis.modes.basins.len() > 1 {
-        text += &format!("{}\n", table_text(&basins(&diagnosis.modes)));
+    for table in tables(diagnosis) {
+        text += &format!("{}\n", table_text(&table));
     }
     text + &format!("verdict: {}\n", verdict_text(diagnosis))
 }
@@ -90,6 +92,127 @@ pub fn verdict_text(diagnosis: &Diagnosis) -> String {
         .map(|(count, name)| format!("{count} {name}"))
         .collect();
     format!("{} ({})", diagnosis.verdict.name(), counts.join(", "))
+}
+
+/// The figures behind the checks, as far as there are any.
+pub fn tables(diagnosis: &Diagnosis) -> Vec<Table> {
+    let mut tables = vec![likelihoods(&diagnosis.held_out)];
+    if !diagnosis.normalisation.levels.is_empty() {
+        tables.push(integrals(&diagnosis.normalisation));
+    }
+    if !diagnosis.tails.shells.is_empty() {
+        tables.push(shells(&diagnosis.tails));
+    }
+    if diagnosis.modes.basins.len() > 1 {
+        tables.push(basins(&diagnosis.modes));
+    }
+    tables
+}
+
+fn header<const N: usize>(names: [&str; N]) -> Vec<String> {
+    names.map(String::from).to_vec()
+}
+
+/// The model beside classical densities.
+fn likelihoods(held_out: &HeldOut) -> Table {
+    let row = |name: &str, nats: Estimate, lead: Option<Estimate>| {
+        let lead = lead.map_or("-".into(), |lead| {
+            format!("{:+.3} ± {:.3}", lead.mean, lead.error)
+        });
+        vec![name.into(), format!("{nats:.3}"), lead]
+    };
+    let mut rows = vec![row("the model", held_out.nats, None)];
+    if let Some(rival) = held_out.mixture {
+        rows.push(row("fitted mixture", rival.nats, Some(rival.lead)));
+    }
+    if let Some(rival) = held_out.kernels {
+        rows.push(row("kernel density", rival.nats, Some(rival.lead)));
+    }
+    Table {
+        caption: format!(
+            "Log-likelihood of {} rows, nats per row in the data's coordinates",
+            held_out.rows
+        ),
+        header: header(["density", "nats", "the model's lead"]),
+        rows,
+    }
+}
+
+/// Integrals of the density, level by level.
+fn integrals(normalisation: &Normalisation) -> Table {
+    let text = |integral: &Integral| {
+        let log = integral.log - normalisation.unit;
+        let value = log.exp();
+        if log < 9.0 {
+            format!("{value:.3} ± {:.3}", value * integral.error)
+        } else if log < 230.0 {
+            format!("{value:.0e}")
+        } else {
+            format!("e^{log:.0}")
+        }
+    };
+    Table {
+        caption: "Integral of exp(log p), by draws as wide as the data and wider".into(),
+        header: header([
+            "time",
+            "all draws",
+            "x 1",
+            "x 1.5",
+            "x 2",
+            "x 3",
+            "effective draws",
+        ]),
+        rows: normalisation
+            .levels
+            .iter()
+            .map(|level| {
+                let parts = [&level.integral].into_iter().chain(&level.by_width);
+                let effective = format!("{:.0}", level.integral.effective);
+                [format!("{:.4}", level.time)]
+                    .into_iter()
+                    .chain(parts.map(text))
+                    .chain([effective])
+                    .collect()
+            })
+            .collect(),
+    }
+}
+
+/// The density away from the data.
+fn shells(tails: &Tails) -> Table {
+    let [lowest, _, median, largest] = tails.data;
+    Table {
+        caption: format!(
+            "Log-density away from the data; that of the data is between {lowest:.1} and {largest:.1}, typically {median:.1}"
+        ),
+        header: header([
+            "where",
+            "points",
+            "largest",
+            "median",
+            "median of the mixture",
+        ]),
+        rows: tails
+            .shells
+            .iter()
+            .map(|shell| {
+                let place = shell.inflation.map_or("box far outside".into(), |width| {
+                    format!("{width} x as wide")
+                });
+                let figures = [shell.largest, shell.median, shell.mixture];
+                [place, shell.points.to_string()]
+                    .into_iter()
+                    .chain(figures.map(|x| {
+                        if x.abs() < 1e6 {
+                            format!("{x:.1}")
+                        } else {
+                            format!("{x:.1e}")
+                        }
+                    }))
+                    .collect()
+            })
+            .collect(),
+    }
 }
 
 /// The basins, side by side in data, density and samples.

@@ -212,6 +212,45 @@ impl DataSet {
         }
     }
 
+    /// Centre and spread of each column: mean and standard deviation, or, where a few rows far out would decide them, those of the
+    /// rows within the middle 95 %.
+    pub fn columns(&self) -> Result<Vec<[f64; 2]>> {
+        let dim = self.dim()?;
+        let Prepared::Fixed(table, _) = self.prepare(&Coordinates::identity(dim))? else {
+            let moments = self.moments(&mut Vec::new())?;
+            let std = moments.variance.sqrt();
+            return Ok(moments.mean.into_iter().map(|mean| [mean, std]).collect());
+        };
+        let (rows, most) = (table.rows(), 20_000);
+        let count = rows.min(most);
+        let mut sample = vec![0.0; count * dim];
+        for (k, row) in sample.chunks_exact_mut(dim).enumerate() {
+            table.read(rows * k / count, 0, row);
+        }
+        Ok((0..dim)
+            .map(|column| spread((0..count).map(|row| sample[row * dim + column]).collect()))
+            .collect())
+    }
+
+    /// Refuses numbers that are not finite. Rows to judge by may be anything else: a column that never changes is no fault of theirs.
+    pub fn refuse_non_finite(&self) -> Result<()> {
+        let (rows, dim) = match &self.rows {
+            Rows::File(map) => (map.view()?.rows(), map.view()?.dim()),
+            Rows::Array(values, dim) => (values.len() / dim, *dim),
+            Rows::Drawn(..) | Rows::Fresh(_) => return Ok(()),
+        };
+        let mut buffer = vec![0.0; dim];
+        for row in 0..rows {
+            match &self.rows {
+                Rows::File(map) => map.view()?.copy_row_f64(row, &mut buffer),
+                Rows::Array(values, dim) => values.copy_f64(row * dim, &mut buffer),
+                Rows::Drawn(..) | Rows::Fresh(_) => {}
+            }
+            refuse_non_finite(Path::new(&self.record.name), row, &buffer)?;
+        }
+        Ok(())
+    }
+
     /// The rows in the model's coordinates.
     pub fn prepare(&self, coordinates: &Coordinates) -> Result<Prepared> {
         let coordinates = coordinates.clone();
@@ -248,6 +287,39 @@ pub struct Feed {
 }
 
 impl Prepared {
+    /// Rows that are trained on and rows that are held out, up to `most` of each, spread over the table and in its order (which is that of time in a
+    /// series); none where rows are drawn afresh. Numbers are rounded as in training.
+    pub fn shares(
+        &self,
+        (endpoint, seed): (usize, u64),
+        held_out: f64,
+        most: usize,
+    ) -> Option<[Vec<f64>; 2]> {
+        let dim = match self {
+            Self::Fixed(_, coordinates) | Self::Fresh(_, coordinates) => coordinates.dim(),
+        };
+        let [train, rest] = self.in_order(endpoint, seed, held_out)?;
+        // Of too many, as many blocks as each has rows, equally far apart: their correlation can still be measured.
+        let read = |share: &Shuffled| -> Vec<f64> {
+            let rows = share.rows();
+            let (block, apart) = if rows > most {
+                let block = most.isqrt();
+                (block, rows as f64 * block as f64 / most as f64)
+            } else {
+                (rows.max(1), 0.0)
+            };
+            let mut row = vec![0f32; dim];
+            let mut values = Vec::with_capacity(rows.min(most) * dim);
+            for k in 0..rows.min(most) {
+                let first = (apart * (k / block) as f64) as usize;
+                share.copy_in_order((first + k % block).min(rows - 1), &mut row);
+                values.extend(row.iter().map(|x| f64::from(*x)));
+            }
+            values
+        };
+        Some([read(&train), read(&rest)])
+    }
+
     /// Training and held-out rows of an endpoint.
     pub fn feed(&self, endpoint: usize, batch: usize, seed: u64, held_out: f64) -> Feed {
         let endpoint = endpoint as u32;
@@ -308,6 +380,40 @@ pub enum Values {
     Memory(Array, usize),
 }
 
+/// A spread this many times that of the middle 95 % is that of a few rows far out.
+const FAR_OUT: f64 = 1.5;
+
+/// Centre and spread of one column; see [`DataSet::columns`].
+fn spread(mut values: Vec<f64>) -> [f64; 2] {
+    let moments = |values: &[f64]| {
+        let count = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / count;
+        let square: f64 = values.iter().map(|x| (x - mean).powi(2)).sum();
+        [mean, (square / count).sqrt()]
+    };
+    let whole = moments(&values);
+    values.sort_by(f64::total_cmp);
+    let edge = values.len() / 40;
+    let (low, high) = (values[edge], values[values.len() - 1 - edge]);
+    values.iter_mut().for_each(|x| *x = x.clamp(low, high));
+    let middle = moments(&values);
+    if middle[1] > 0.0 && whole[1] > FAR_OUT * middle[1] {
+        middle
+    } else {
+        whole
+    }
+}
+
+impl Values {
+    /// Numbers of a row from column `first` on.
+    fn read(&self, row: usize, first: usize, out: &mut [f64]) {
+        match self {
+            Values::File(view) => view.copy_part_f64(row, first, out),
+            Values::Memory(values, dim) => values.copy_f64(row * dim + first, out),
+        }
+    }
+}
+
 impl Table for Values {
     fn rows(&self) -> usize {
         match self {
@@ -321,10 +427,7 @@ impl Table for Values {
         let mut piece = [0.0; 256];
         for (k, out) in out.chunks_mut(piece.len()).enumerate() {
             let (first, piece) = (256 * k, &mut piece[..out.len()]);
-            match self {
-                Values::File(view) => view.copy_part_f64(row, first, piece),
-                Values::Memory(values, dim) => values.copy_f64(row * dim + first, piece),
-            }
+            self.read(row, first, piece);
             coordinates.round_part_to_model(first, piece.iter().copied(), out);
         }
     }

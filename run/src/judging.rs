@@ -2,17 +2,18 @@
 
 use crate::data::DataSet;
 use crate::error::{DataFault, Error, Result};
-use crate::run_folder::LOG;
+use crate::run_folder::{CONFIG, LOG};
+use crate::settings::Settings;
 use crate::words;
 use crate::words::Setting;
 use diffclf::energy::{Energy, LearnedEnergy, Prior};
-use diffclf::metric::diagnose::{Data, Diagnosis, DiagnosisSettings, History, Subject};
+use diffclf::metric::diagnose::{Data, Diagnosis, DiagnosisSettings, Facts, History, Subject};
 use diffclf::model::{Content, DataRecord};
+use diffclf::network::NetworkSpec;
 use diffclf::rng::{Purpose, STREAMS};
 use diffclf::sample::{Flow, Sampler, Solver, Task, depart, times_of};
 use diffclf::system::System;
-use diffclf::train::Shuffled;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Rows of each kind that are kept in memory.
 const MOST_ROWS: usize = 20_000;
@@ -74,9 +75,10 @@ impl Judging {
             .iter()
             .take(ends)
             .enumerate()
-            .map(|(k, set)| match set {
-                Some((name, set)) => from_set(content, name, set, k),
-                None => from_record(content, k),
+            .map(|(k, set)| match (set, training_file(content, model, k)) {
+                (Some((name, set)), file) => from_set(content, (name, set), file, k),
+                (None, Some((name, set))) => from_set(content, (&name, &set), None, k),
+                (None, None) => from_record(content, k),
             })
             .collect::<Result<Vec<_>>>()?;
         let only_trained = endpoints.iter().any(|endpoint| endpoint.fresh.is_empty());
@@ -173,6 +175,18 @@ impl Judging {
         })
     }
 
+    fn facts(&self, content: &Content) -> Facts {
+        let (spec, stages) = (&content.spec, &content.record.settings.stages);
+        let mut terms = stages.iter().flat_map(|stage| &stage.objectives);
+        Facts {
+            log_volume: content.standardisation.log_volume(),
+            compares_levels: Some(terms.any(|term| term.objective.objective().compares_levels())),
+            only_trained: self.only_trained,
+            endless: spec.process.is_interpolant()
+                && matches!(spec.network, NetworkSpec::Pairs { .. }),
+        }
+    }
+
     /// Runs the checks.
     pub fn diagnosis(
         &self,
@@ -194,6 +208,7 @@ impl Judging {
             trained,
             generated: self.generated.as_deref(),
             history: self.history,
+            facts: self.facts(content),
         };
         Ok(Diagnosis::run(&subject, settings, progress)?)
     }
@@ -206,6 +221,7 @@ pub fn diagnosis_settings(points: usize, seed: u64) -> DiagnosisSettings {
         path_points: (points / 16).max(20),
         basin_points: points,
         compared: (points * 3 / 16).max(20),
+        components: DiagnosisSettings::default().components,
         seed,
     }
 }
@@ -219,8 +235,30 @@ impl Endpoint {
     }
 }
 
-/// Rows that are given: if they are those that were trained on, the held-out ones are known.
-fn from_set(content: &Content, name: &str, set: &DataSet, endpoint: usize) -> Result<Endpoint> {
+/// The file that the run's settings name as that of an endpoint's training, if it is there and still the same.
+fn training_file(content: &Content, model: &Path, endpoint: usize) -> Option<(String, DataSet)> {
+    let expected = content.record.data.get(endpoint)?.sha256.as_ref()?;
+    let settings = Settings::read(&model.with_file_name(CONFIG)).ok()?;
+    let named = [settings.data, settings.end].into_iter().nth(endpoint)??;
+    let folder = model.parent().unwrap_or(Path::new(""));
+    // As it was named, from here or from the folder of the run; or moved along with the run.
+    let places: [Option<PathBuf>; 3] = [
+        Some(named.clone()),
+        Some(folder.join(&named)),
+        named.file_name().map(|name| folder.join(name)),
+    ];
+    let sets = places.into_iter().flatten().filter(|path| path.is_file());
+    sets.filter_map(|path| Some((path.display().to_string(), DataSet::file(&path).ok()?)))
+        .find(|(_, set)| set.record().sha256.as_ref() == Some(expected))
+}
+
+/// Rows that are given: if they are those that were trained on, the held-out ones are known. If not, those of the training come from its own file.
+fn from_set(
+    content: &Content,
+    (name, set): (&str, &DataSet),
+    training: Option<(String, DataSet)>,
+    endpoint: usize,
+) -> Result<Endpoint> {
     let dim = content.spec.dim;
     let name = name.to_string();
     if set.dim()? != dim {
@@ -232,25 +270,29 @@ fn from_set(content: &Content, name: &str, set: &DataSet, endpoint: usize) -> Re
             },
         });
     }
-    set.moments(&mut Vec::new())?;
-    let record = set.record().clone();
-    let trained_on = content.record.data.get(endpoint);
-    let same = trained_on.is_some_and(|data| data.sha256 == record.sha256);
-    let prepared = set.prepare(&content.standardisation)?;
+    set.refuse_non_finite()?;
     let settings = &content.record.settings;
     // Which rows other streams held out is not known: all of them count as trained on.
-    let known = same && content.record.streams == STREAMS;
+    let known = content.record.streams == STREAMS;
     let rule = settings.held_out.filter(|_| known);
     let share = rule.map_or(0.0, |rule| rule.share);
-    let seed = if same { settings.seed } else { 0 };
-    let Some([train, held_out]) = prepared.in_order(endpoint, seed, share) else {
-        return Err(Error::Nothing);
+    let shares = |set: &DataSet, share: f64| -> Result<[Vec<f64>; 2]> {
+        let prepared = set.prepare(&content.standardisation)?;
+        let found = prepared.shares((endpoint, settings.seed), share, MOST_ROWS);
+        found.ok_or(Error::Nothing)
     };
-    let (first, second) = (take(&train, dim), take(&held_out, dim));
+    let trained_on = content.record.data.get(endpoint);
+    let same = trained_on.is_some_and(|data| data.sha256 == set.record().sha256);
     let (fresh, trained) = if same {
-        (second, Some(first))
+        let [trained, fresh] = shares(set, share)?;
+        (fresh, Some(trained))
     } else {
-        (first, None)
+        let trained = match &training {
+            Some((_, file)) => Some(shares(file, share)?[0].clone()),
+            None => None,
+        };
+        let [fresh, _] = shares(set, 0.0)?;
+        (fresh, trained)
     };
     Ok(Endpoint {
         fresh,
@@ -296,26 +338,6 @@ fn from_record(content: &Content, endpoint: usize) -> Result<Endpoint> {
             .map(|rows| standardise(system.sample_for(drawn, rows.min(MOST_ROWS), seed))),
         name: format!("fresh rows of {}", record.name),
     })
-}
-
-/// Rows of a share in the order of the file, so that their correlation can be measured; of too many, as many blocks as each has rows,
-/// equally far apart.
-fn take(share: &Shuffled, dim: usize) -> Vec<f64> {
-    let rows = share.rows();
-    let (block, apart) = if rows > MOST_ROWS {
-        let block = MOST_ROWS.isqrt();
-        (block, rows as f64 * block as f64 / MOST_ROWS as f64)
-    } else {
-        (rows.max(1), 0.0)
-    };
-    let mut row = vec![0f32; dim];
-    (0..rows.min(MOST_ROWS))
-        .flat_map(|k| {
-            let first = (apart * (k / block) as f64) as usize;
-            share.copy_in_order((first + k % block).min(rows - 1), &mut row);
-            row.iter().map(|x| f64::from(*x)).collect::<Vec<_>>()
-        })
-        .collect()
 }
 
 /// Lines of a run's log; none if there is no log.

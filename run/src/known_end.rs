@@ -71,6 +71,7 @@ mod tests {
     use crate::data::{Array, DataSet};
     use crate::prepare::Preparation;
     use crate::settings::Settings;
+    use diffclf::engine::{Isa, Pool};
     use diffclf::rng::{Purpose, Stream};
 
     /// 64 columns, the first of which has nearly all of the variance.
@@ -83,11 +84,19 @@ mod tests {
     }
 
     fn prepared(data: &DataSet, text: &str) -> Result<(), String> {
-        let settings: Settings = toml::from_str(text).unwrap();
+        // One scale for all columns and one Gaussian, as in the paper: columns scaled each by its own spread are round.
+        let text = format!("{text}\nscale = \"common\"\nbase = \"gaussian\"");
+        let settings: Settings = toml::from_str(&text).unwrap();
         let sets = std::slice::from_ref(data);
-        Preparation::fresh(&settings, sets)
-            .map(drop)
-            .map_err(|e| e.to_string())
+        Preparation::fresh(
+            &settings,
+            sets,
+            &Pool::new(1),
+            Isa::detect(),
+            &crate::Silent,
+        )
+        .map(drop)
+        .map_err(|e| e.to_string())
     }
 
     #[test]

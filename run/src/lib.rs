@@ -2,6 +2,7 @@
 //! and interruption go through a [`Watch`].
 
 pub mod anneal;
+pub mod base;
 pub mod bridge;
 pub mod compare;
 pub mod compose;
@@ -17,6 +18,7 @@ pub mod free_energy;
 pub mod generate;
 pub mod judging;
 mod known_end;
+pub mod last_word;
 pub mod machine;
 pub mod named;
 pub mod notice;

@@ -53,11 +53,21 @@ fn score_matching_alone_fails_and_classification_passes() {
     assert_eq!(verdict(&document, "generated samples"), "pass");
 }
 
+/// Rows like those of the training, and none of them.
+fn shifted(rows: usize) -> Vec<Vec<f64>> {
+    let mut rows = clouds(rows);
+    rows.iter_mut().flatten().for_each(|x| *x += 1e-3);
+    rows
+}
+
 #[test]
 fn held_out_rows_of_the_training_file_are_found() {
     let place = Place::new();
     write_rows(&place.path("rows.npy"), &clouds(500));
-    write_rows(&place.path("others.npy"), &clouds(300));
+    write_rows(&place.path("others.npy"), &shifted(300));
+    let mut constant = shifted(60);
+    constant.iter_mut().for_each(|row| row[1] = 0.25);
+    write_rows(&place.path("constant.npy"), &constant);
     place.run(&format!("train rows.npy --held-out 0.2 -o run {SMALL}"));
     place.run(&format!("train rows.npy --held-out 0 -o all {SMALL}"));
     for (run, data, words) in [
@@ -66,10 +76,17 @@ fn held_out_rows_of_the_training_file_are_found() {
             "rows.npy",
             "rows.npy, 100 rows that were not trained on",
         ),
+        // The rows of the training come from the file that config.toml names.
         (
             "run",
             "others.npy",
             "others.npy, 300 rows that were not trained on",
+        ),
+        ("run", "", "rows.npy, 100 rows that were not trained on"),
+        (
+            "run",
+            "constant.npy",
+            "constant.npy, 60 rows that were not trained on",
         ),
         ("all", "rows.npy", "rows.npy, 500 rows that were trained on"),
     ] {
@@ -81,7 +98,7 @@ fn held_out_rows_of_the_training_file_are_found() {
         assert!([1, 4].contains(&output.status.code().unwrap()), "{text}");
         let document = place.json("verdict.json");
         let gaps = document["diagnosis"]["over_fitting"]["gaps"].as_array();
-        assert_eq!(gaps.unwrap().is_empty(), data != "rows.npy" || run == "all");
+        assert_eq!(gaps.unwrap().is_empty(), run == "all");
         assert_eq!(document["only_trained_rows"], run == "all");
     }
 }
@@ -99,7 +116,17 @@ fn what_cannot_be_judged_is_refused() {
     place.run(&format!(
         "train rows.npy --end-system moons -o bridge {SMALL}"
     ));
-    place.refused("diagnose run", 2, &["trained on a file", "DATA.npy"]);
+    // Without its folder a model does not know where the file is.
+    std::fs::copy(
+        place.path("run/model.safetensors"),
+        place.path("alone.safetensors"),
+    )
+    .unwrap();
+    place.refused(
+        "diagnose alone.safetensors",
+        2,
+        &["trained on a file", "DATA.npy"],
+    );
     place.refused("diagnose run wide.npy", 2, &["3 columns", "2"]);
     place.refused("diagnose run few.npy", 2, &["at least 20"]);
     place.refused("diagnose run rows.npy --points 5", 2, &["at least 20"]);

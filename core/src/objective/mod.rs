@@ -1,6 +1,7 @@
 //! Objectives: one file per loss. An objective builds its loss from the energies, scores and log-densities of a
 //! [`Scene`]; it never sees the network's inside, and terms that ask for the same node share it.
 
+pub(crate) mod anchor;
 mod bayes;
 mod binary_bregman;
 mod binary_diffclf;
@@ -23,6 +24,7 @@ mod target_score;
 mod tsm;
 mod velocity;
 
+pub use anchor::Anchor;
 pub use bayes::Bayes;
 pub use binary_bregman::{BinaryBregman, BinaryGenerator};
 pub use binary_diffclf::BinaryDiffclf;

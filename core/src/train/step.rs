@@ -6,10 +6,11 @@ use super::fill::{Fillers, TileFiller, draw_levels, draw_times, time_stream};
 use super::source::Source;
 use crate::energy::{Energy, ModelSpec, TimeMode, TimeTable, Wiring};
 use crate::engine::{Isa, Node, Pool, Program, Real, Rows, Shape};
+use crate::objective::anchor::anchors;
 use crate::objective::probe::fill_signs;
 use crate::objective::{Scene, Slots, Term, validate_terms};
 use crate::process::TimeSampler;
-use crate::rng::{Part, Purpose};
+use crate::rng::{Part, Purpose, Stream};
 use crate::{Error, Result};
 
 /// What a step is made of.
@@ -150,10 +151,11 @@ impl<T: Real> Step<T> {
         Ok(Step {
             fillers: Fillers::new(
                 spec,
-                &slots,
+                (&wiring, &slots),
                 times,
                 (program.plan().tile_units(), plan.levels, threads),
-            ),
+                isa,
+            )?,
             truth: None,
             spec: spec.clone(),
             plan,
@@ -331,6 +333,7 @@ impl<T: Real> Step<T> {
             partner_noise: Vec::new(),
             end_noise: Vec::new(),
             probes: [Vec::new(), Vec::new()],
+            anchors: Vec::new(),
         };
         let (seed, part) = (self.plan.seed, self.plan.part);
         let normal = |purpose, width: usize| -> Vec<f32> {
@@ -366,6 +369,9 @@ impl<T: Real> Step<T> {
                 draw_times(&self.plan, &self.spec, &mut stream, &mut times);
                 draws.times.extend(&times);
             }
+            let stream = Stream::new(seed, Purpose::Anchor(part), step, unit as u64);
+            let own = &draws.times[unit * n..];
+            draws.anchors.extend(anchors(&self.spec, own, stream));
         }
         draws
     }
@@ -390,4 +396,6 @@ pub struct Draws {
     pub end_noise: Vec<f32>,
     /// Signs of both probes, batch x N x d.
     pub probes: [Vec<f32>; 2],
+    /// Draws from the inflated base, batch x N x d, or empty.
+    pub anchors: Vec<f64>,
 }

@@ -10,7 +10,7 @@ use crate::facts::facts;
 use crate::heatmap::Heatmap;
 use crate::page::{Figure, Notice, Page};
 use crate::scatter::{Scatter, axis_of};
-use crate::verdict::{basins, verdict_text};
+use crate::verdict::{tables, verdict_text};
 use diffclf::metric::diagnose::{Calibration, Diagnosis, Normaliser, NormaliserLevel};
 use diffclf_run::watch::duration_text;
 use std::time::{Duration, Instant};
@@ -87,6 +87,11 @@ fn head(material: &Material, page: &mut Page) {
         let mark = found.verdict.name();
         cards.push(("verdict without ground truth", mark.into(), Some(mark)));
         cards.push((
+            "held-out log-likelihood",
+            format!("{:.2} nats per row", found.held_out.nats.mean),
+            None,
+        ));
+        cards.push((
             "classification loss",
             format!("{:.3} nats", found.calibration.loss.mean),
             None,
@@ -148,8 +153,8 @@ fn diagnosis(material: &Material, page: &mut Page) {
         })
         .collect();
     page.notices(&notices);
-    if found.modes.basins.len() > 1 {
-        page.table(&basins(&found.modes));
+    for table in tables(found) {
+        page.table(&table);
     }
 }
 

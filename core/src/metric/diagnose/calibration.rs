@@ -8,6 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::noised::Noised;
+use super::remedy::Remedy;
 use super::{Check, SIGNIFICANT, Subject, Verdict, check_finite};
 use crate::Result;
 use crate::metric::Estimate;
@@ -227,7 +228,7 @@ impl Calibration {
     }
 
     /// The verdict.
-    pub fn check(&self) -> Check {
+    pub(super) fn check(&self, remedy: &Remedy) -> Check {
         let (excess, significant) = self.excess_error();
         let over = self.overconfidence;
         let certain = over.mean.abs() > SIGNIFICANT * over.error;
@@ -265,22 +266,22 @@ impl Calibration {
         }
         let meaning = match verdict {
             Verdict::Pass => {
-                "the model knows how the densities of the noise levels relate, as far as these points can tell."
+                "the model knows how the densities of the noise levels relate, as far as these points can tell.".into()
             }
-            Verdict::Warn => {
-                "the levels' densities fit together only roughly: log-densities are good to about that many nats; train longer \
-                 with diffclf in the objective."
-            }
-            _ => {
-                "the densities of the levels do not fit together, so log-densities and mode weights mean nothing yet: train \
-                 with dsm+diffclf, and longer."
-            }
+            Verdict::Warn => format!(
+                "the levels' densities fit together only roughly: log-densities are good to about that many nats; {}.",
+                remedy.levels()
+            ),
+            _ => format!(
+                "the densities of the levels do not fit together, so log-densities and mode weights mean nothing yet: {}.",
+                remedy.levels()
+            ),
         };
         Check {
             name: "calibration of the noise level".into(),
             verdict,
             finding,
-            meaning: meaning.into(),
+            meaning,
             limits: "warn beyond 0.03 nats, 0.03 of calibration error or 10 % of a band's frequency, fail beyond 0.3 nats or 0.1, \
                      if more than four standard errors"
                 .into(),

@@ -1,45 +1,39 @@
 //! Coverage of the time grid: is its first level next to the data, and its last one pure noise?
 //!
-//! At the first level, b = gamma^2 E|score|^2 / d is the share of the noise in the finest structure: for a Gaussian of
-//! variance s^2 under noise gamma^2 it is gamma^2 / (s^2 + gamma^2), and for anything else the average of that over
-//! directions and places. Near 0 nothing of the data is blurred; 1 means structure below the first level.
+//! At the first level, the share of the noise in a direction of variance v is `gamma^2 / (alpha^2 v + gamma^2)`: near 0 nothing of the data
+//! is blurred, 1 means structure below the first level. Variances are those of the mixture fitted to the data, averaged over its components: the
+//! mean over all directions, and the narrowest, which shows columns that are functions of others. The model has no say in it.
 //! At the last level of a diffusion, the data can be told from noise by at most d/2 log(1 + S^2 sd^2 / gamma^2) nats (the capacity of a
 //! Gaussian channel), with S^2 sd^2 the variance of the signal.
 
 use serde::{Deserialize, Serialize};
 
-use super::noised::Noised;
-use super::{Check, Subject, Verdict, check_finite};
-use crate::Result;
+use super::reference::Reference;
+use super::{Check, Subject, Verdict};
 
 /// Figures of the check.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Coverage {
     /// First and last time.
     pub times: [f64; 2],
-    /// Share of the noise in the finest structure at the first level.
-    pub blur: f64,
-    /// The same at the last level, which is data too for an interpolant.
-    pub end_blur: Option<f64>,
+    /// Share of the noise in the variances at the first level, on average over directions; absent where no mixture could be fitted.
+    pub blur: Option<f64>,
+    /// The same in the narrowest direction.
+    pub finest: Option<f64>,
+    /// The share at the last level, which is data too for an interpolant: the mean, and the narrowest direction.
+    pub end_blur: Option<[f64; 2]>,
     /// Nats by which data can be told from noise at the last level of a diffusion.
     pub memory: Option<f64>,
 }
 
 impl Coverage {
-    /// Looks at both ends with `count` points.
-    pub fn of(subject: &Subject<'_>, count: usize, seed: u64) -> Result<Self> {
+    /// Looks at both ends.
+    pub(super) fn of(subject: &Subject<'_>, reference: &Result<Reference, String>) -> Self {
         let (first, last) = (subject.grid.t_min(), subject.grid.t_max());
         let process = subject.process;
         let dim = subject.energy.dim();
-        let noised = Noised::new(subject.rows, process, seed);
-        let blur = |time: f64| -> Result<f64> {
-            let points = noised.points(time, count);
-            let mut score = vec![0.0; points.len()];
-            subject.energy.score(&[time], &points, &mut score);
-            check_finite("score", time, &score)?;
-            let mean = score.iter().map(|s| s * s).sum::<f64>() / score.len() as f64;
-            Ok(process.noise(time).powi(2) * mean)
-        };
+        let reference = reference.as_ref().ok();
+        let blur = reference.map(|found| found.blur(first, false));
         let interpolant = process.is_interpolant();
         let memory = (!interpolant).then(|| {
             let rows = subject.rows.start.chunks_exact(dim);
@@ -59,32 +53,46 @@ impl Coverage {
             let signal = process.scale(last).powi(2) * variance;
             0.5 * dim as f64 * (signal / process.noise(last).powi(2)).ln_1p()
         });
-        Ok(Self {
+        Self {
             times: [first, last],
-            blur: blur(first)?,
-            end_blur: if interpolant { Some(blur(last)?) } else { None },
+            blur: blur.map(|[_, mean]| mean),
+            finest: blur.map(|[finest, _]| finest),
+            end_blur: reference.filter(|_| interpolant).map(|found| {
+                let [finest, mean] = found.blur(last, true);
+                [mean, finest]
+            }),
             memory,
-        })
+        }
     }
 
     /// The verdict.
     pub fn check(&self) -> Check {
-        let blur = self.blur.max(self.end_blur.unwrap_or(0.0));
+        let [end, end_finest] = self.end_blur.unwrap_or([0.0; 2]);
+        let blur = self.blur.unwrap_or(0.0).max(end);
+        let finest = self.finest.unwrap_or(0.0).max(end_finest);
         let memory = self.memory.unwrap_or(0.0);
         let verdict = if blur > 0.5 || memory > 0.5 {
             Verdict::Fail
-        } else if blur > 0.1 || memory > 0.05 {
+        } else if blur > 0.1 || finest > 0.5 || memory > 0.05 {
             Verdict::Warn
         } else {
             Verdict::Pass
         };
-        let mut finding = format!(
-            "at the first level (time {:.1e}) noise makes up {:.1} % of the finest structure",
-            self.times[0],
-            100.0 * self.blur
-        );
-        if let Some(end) = self.end_blur {
-            finding += &format!(", at the last {:.1} %", 100.0 * end);
+        let mut finding = match (self.blur, self.finest) {
+            (Some(blur), Some(finest)) => format!(
+                "at the first level (time {:.1e}) noise makes up {:.1} % of the variance, {:.1} % in the narrowest direction of the data",
+                self.times[0],
+                100.0 * blur,
+                100.0 * finest
+            ),
+            _ => "no mixture could be fitted to the data, so the blur at the first level is not known".into(),
+        };
+        if let Some([mean, finest]) = self.end_blur {
+            finding += &format!(
+                ", at the last {:.1} and {:.1} %",
+                100.0 * mean,
+                100.0 * finest
+            );
         }
         if let Some(memory) = self.memory {
             finding += &format!(
@@ -99,8 +107,8 @@ impl Coverage {
                  raise --t-max, or beta_max or sigma_max of the process."
             }
             (_, false) => {
-                "the data have structure as fine as the noise of the first level, which the model cannot show: lower --t-min; if that \
-                 does not help, the data repeat values, lie on a surface, or are memorised."
+                "the data have structure as fine as the noise of the first level, which the model cannot show: lower --t-min. If a column is a \
+                 function of others or values repeat, no time is small enough: there the density is that of the noise; leave the column out."
             }
         };
         Check {
@@ -108,7 +116,7 @@ impl Coverage {
             verdict,
             finding,
             meaning: meaning.into(),
-            limits: "warn beyond 10 % of blur or 0.05 nats, fail beyond 50 % or 0.5 nats".into(),
+            limits: "warn beyond 10 % of blur, 50 % in the narrowest direction or 0.05 nats, fail beyond 50 % of blur or 0.5 nats".into(),
         }
     }
 }

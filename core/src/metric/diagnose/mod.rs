@@ -14,6 +14,9 @@
 //! | [`PathOverlap`] | do neighbouring levels overlap, and do their densities fit together? |
 //! | [`Coverage`] | does the grid start below the finest structure of the data and end in pure noise? |
 //! | [`OverFitting`] | are rows that were trained on more likely than rows that were not? |
+//! | [`Normalisation`] | does exp(log p) integrate to one, as far out as three times the width of the data? |
+//! | [`Tails`] | does the density fall away from the data? |
+//! | [`HeldOut`] | how likely are rows that were not trained on, beside a fitted mixture and a kernel density? |
 //!
 //! **Dependent rows.** Rows may be correlated in their order, and points share rows: every error counts both, and
 //! [`Diagnosis::effective_rows`] says how many independent rows there were. Give rows in the order in which they were made; a shuffled
@@ -27,13 +30,19 @@
 
 mod basins;
 mod calibration;
+mod classifier;
 mod coverage;
+mod held_out;
 mod mode_audit;
 mod noised;
+mod normalisation;
 mod normaliser;
 mod over_fitting;
 mod path_overlap;
 mod proposal;
+mod reference;
+mod remedy;
+mod tails;
 mod two_sample;
 
 #[cfg(test)]
@@ -42,14 +51,21 @@ mod tests;
 pub use basins::Basins;
 pub use calibration::{Band, Bin, Calibration};
 pub use coverage::Coverage;
+pub use held_out::{HeldOut, Rival};
 pub use mode_audit::{Basin, ModeAudit};
 pub use noised::{Data, Noised};
+pub use normalisation::{Integral, IntegralLevel, Normalisation};
 pub use normaliser::{Normaliser, NormaliserLevel};
 pub use over_fitting::{Gap, History, OverFitting};
 pub use path_overlap::{Link, PathOverlap};
+pub use remedy::Facts;
+pub use tails::{Shell, Tails};
 pub use two_sample::TwoSample;
 
 use serde::{Deserialize, Serialize};
+
+use reference::Reference;
+use remedy::Remedy;
 
 use crate::energy::Energy;
 use crate::process::{Process, TimeGrid};
@@ -116,6 +132,8 @@ pub struct Subject<'a> {
     pub generated: Option<&'a [f64]>,
     /// Losses during training.
     pub history: Option<History>,
+    /// What is known of the model besides its density.
+    pub facts: Facts,
 }
 
 /// How much is computed.
@@ -130,8 +148,15 @@ pub struct DiagnosisSettings {
     pub basin_points: usize,
     /// Rows of each kind in the two-sample test.
     pub compared: usize,
+    /// Most components of the mixture that the model is compared with.
+    #[serde(default = "components")]
+    pub components: usize,
     /// Seed.
     pub seed: u64,
+}
+
+fn components() -> usize {
+    DiagnosisSettings::default().components
 }
 
 impl Default for DiagnosisSettings {
@@ -141,6 +166,7 @@ impl Default for DiagnosisSettings {
             path_points: 256,
             basin_points: 4096,
             compared: 768,
+            components: 32,
             seed: 0,
         }
     }
@@ -170,11 +196,17 @@ pub struct Diagnosis {
     pub coverage: Coverage,
     /// Trained rows against others.
     pub over_fitting: OverFitting,
+    /// Integrals of the density.
+    pub normalisation: Normalisation,
+    /// The density away from the data.
+    pub tails: Tails,
+    /// Log-likelihood of the rows.
+    pub held_out: HeldOut,
 }
 
 impl Diagnosis {
     /// Number of the parts that `progress` counts.
-    pub const PARTS: usize = 7;
+    pub const PARTS: usize = 10;
 
     /// Runs all checks; `progress` is told how many parts are done.
     pub fn run(
@@ -189,6 +221,10 @@ impl Diagnosis {
             progress(done);
         };
         let seed = settings.seed;
+        // No mixture is a finding, not a failure of the diagnosis.
+        let reference = Reference::of(subject, &settings);
+        let reference = reference.map_err(|error| format!("no mixture fits the rows: {error}"));
+        let draws = (settings.basin_points / 2).max(1024);
         let calibration = Calibration::of(subject, settings.classified, seed)?;
         part();
         let path = PathOverlap::of(subject, settings.path_points, seed)?;
@@ -198,20 +234,37 @@ impl Diagnosis {
         let normaliser = Normaliser::of(subject, settings.path_points, seed)?;
         part();
         let two_sample = match subject.generated {
-            Some(generated) => Some(TwoSample::of(subject, generated, settings.compared, seed)?),
+            Some(generated) => {
+                let sizes = (settings.compared, seed);
+                Some(TwoSample::of(subject, &reference, generated, sizes)?)
+            }
             None => None,
         };
         part();
-        let coverage = Coverage::of(subject, settings.path_points, seed)?;
+        let coverage = Coverage::of(subject, &reference);
         part();
         let over_fitting = OverFitting::of(subject, settings.basin_points, seed)?;
         part();
+        let normalisation = Normalisation::of(subject, &reference, draws, seed);
+        part();
+        let tails = Tails::of(subject, &reference, settings.basin_points, seed)?;
+        part();
+        let sizes = (settings.basin_points, seed);
+        let held_out = HeldOut::of(subject, &reference, &normalisation, sizes)?;
+        part();
+        let remedy = Remedy {
+            compares_levels: subject.facts.compares_levels,
+            over_fitted: over_fitting.check().verdict > Verdict::Pass,
+        };
         let checks = vec![
-            calibration.check(),
-            modes.check(),
-            normaliser.check(),
-            TwoSample::check(two_sample.as_ref()),
-            path.check(),
+            normalisation.check(&remedy),
+            tails.check(&remedy),
+            held_out.check(&remedy, subject.facts.only_trained),
+            calibration.check(&remedy),
+            modes.check(&remedy),
+            normaliser.check(&remedy),
+            TwoSample::check(two_sample.as_ref(), &remedy),
+            path.check(&remedy),
             coverage.check(),
             over_fitting.check(),
         ];
@@ -227,6 +280,9 @@ impl Diagnosis {
             path,
             coverage,
             over_fitting,
+            normalisation,
+            tails,
+            held_out,
         })
     }
 }

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::basins::Basins;
 use super::noised::Noised;
 use super::proposal::Proposal;
+use super::remedy::Remedy;
 use super::{Check, SIGNIFICANT, Subject, Verdict, check_finite};
 use crate::Result;
 use crate::metric::{Estimate, effective_sample_size};
@@ -108,7 +109,7 @@ impl ModeAudit {
     }
 
     /// The verdict.
-    pub fn check(&self) -> Check {
+    pub(super) fn check(&self, remedy: &Remedy) -> Check {
         let judge = |distance: Option<Estimate>| match distance {
             None => Verdict::Skipped,
             Some(found) if found.mean <= SIGNIFICANT * found.error || found.mean < 0.05 => {
@@ -142,31 +143,33 @@ impl ModeAudit {
             )
         };
         let meaning = if single {
-            "there are no mode weights to get wrong."
+            "there are no mode weights to get wrong.".to_string()
         } else if density == Verdict::Skipped {
             "the density's shares could not be measured: too few draws of the points' own shape fall where the model puts its \
              density. Either the model is far off, or basins of this shape and dimension are beyond this check; judge by the \
              calibration."
+                .into()
         } else {
             match (density, generated) {
                 (Verdict::Pass, Verdict::Pass | Verdict::Skipped) => {
-                    "the model shares probability between the basins as the data do."
+                    "the model shares probability between the basins as the data do.".into()
                 }
                 (Verdict::Pass, _) => {
                     "the density is right but the sampler loses some of it on the way: take more steps, or correct samples by their \
                      density."
+                        .into()
                 }
-                _ => {
-                    "samples may look right, but densities must not be compared between basins: train with dsm+diffclf, longer, or \
-                     with more levels per row."
-                }
+                _ => format!(
+                    "samples may look right, but densities must not be compared between basins: {}.",
+                    remedy.levels()
+                ),
             }
         };
         Check {
             name: "mode weights".into(),
             verdict,
             finding,
-            meaning: meaning.into(),
+            meaning,
             limits: "warn beyond 5 % of misplaced probability, fail beyond 15 %, if more than four standard errors".into(),
         }
     }

@@ -5,6 +5,7 @@ use crate::metric::Estimate;
 use crate::process::Process;
 use crate::rng::{Permutation, Purpose, Stream};
 use crate::{Error, Result};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Rows of the data in the model's coordinates.
@@ -30,12 +31,13 @@ impl Data<'_> {
     }
 
     /// Statistical inefficiency of the rows in their order: the largest over the coordinates (64 of them at most) and the squared distance from
-    /// the mean, of either endpoint. n rows are worth n/g independent ones.
+    /// the mean, of either endpoint; at least the number of times that a row comes on average. n rows are worth n/g independent ones.
     pub fn inefficiency(&self) -> f64 {
         let of = |rows: &[f64]| {
             let n = rows.len() / self.dim;
             let mut radius = vec![0.0; n];
-            let mut worst = 1.0_f64;
+            let distinct: HashSet<Vec<u64>> = rows.chunks_exact(self.dim).map(key).collect();
+            let mut worst = n as f64 / distinct.len().max(1) as f64;
             for i in 0..self.dim {
                 let column: Vec<f64> = rows.iter().skip(i).step_by(self.dim).copied().collect();
                 let mean = column.iter().sum::<f64>() / n as f64;
@@ -93,11 +95,29 @@ impl Data<'_> {
     }
 }
 
+/// For every row the first one that is equal to it; none if all are different.
+fn twins(rows: &[f64], dim: usize) -> Option<Vec<u32>> {
+    let mut first = HashMap::with_capacity(rows.len() / dim);
+    let twins: Vec<u32> = rows
+        .chunks_exact(dim)
+        .enumerate()
+        .map(|(i, row)| *first.entry(key(row)).or_insert(i as u32))
+        .collect();
+    (first.len() < twins.len()).then_some(twins)
+}
+
+/// A row as a key; -0 and 0 are the same number.
+pub(super) fn key(row: &[f64]) -> Vec<u64> {
+    row.iter().map(|x| (x + 0.0).to_bits()).collect()
+}
+
 /// Draws points Y_t = alpha x_0 + beta x_1 + gamma z.
 pub struct Noised<'a> {
     data: Data<'a>,
     process: &'a Process,
     order: Permutation,
+    /// The first of equal rows, for every row of either endpoint: copies say nothing new.
+    twins: [Option<Vec<u32>>; 2],
     seed: u64,
     set: u32,
 }
@@ -113,6 +133,10 @@ impl<'a> Noised<'a> {
         let purpose = Purpose::DiagnoseOrder(set);
         Self {
             order: Permutation::new(seed, purpose, 0, data.len() as u64),
+            twins: [
+                twins(data.start, data.dim),
+                data.end.and_then(|end| twins(end, data.dim)),
+            ],
             set,
             data,
             process,
@@ -164,7 +188,16 @@ impl<'a> Noised<'a> {
         (out, rows)
     }
 
-    /// The mean of values that belong to points made of these rows. The error counts that points share rows, and that rows which are
+    fn first_of(&self, mut rows: [u32; 2]) -> [u32; 2] {
+        for (row, twins) in rows.iter_mut().zip(&self.twins) {
+            if let Some(twins) = twins {
+                *row = twins[*row as usize];
+            }
+        }
+        rows
+    }
+
+    /// The mean of values that belong to points made of these rows. The error counts that points share rows, that rows are repeated, and that rows which are
     /// neighbours in the data may be correlated.
     pub fn estimate(&self, values: &[f64], rows: &[[u32; 2]]) -> Estimate {
         let n = values.len() as f64;
@@ -175,7 +208,7 @@ impl<'a> Noised<'a> {
                 self.data.len(),
                 self.data.end.map_or(0, |end| end.len() / dim),
             ],
-            of: rows.to_vec(),
+            of: rows.iter().map(|rows| self.first_of(*rows)).collect(),
         });
         let parts = values.iter().map(|v| (v - mean) / n).collect();
         Estimate {

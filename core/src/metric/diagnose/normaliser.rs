@@ -6,6 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::remedy::Remedy;
 use super::{Check, SIGNIFICANT, Subject, Verdict};
 use crate::Result;
 use crate::free_energy::{MbarSettings, PathEstimate, PathSamples};
@@ -91,7 +92,7 @@ impl Normaliser {
     }
 
     /// The verdict.
-    pub fn check(&self) -> Check {
+    pub(super) fn check(&self, remedy: &Remedy) -> Check {
         let name = "learned F(t) against MBAR".to_string();
         let limits =
             "warn beyond 0.25 nats at any level, fail beyond 1 nat, if more than four standard errors"
@@ -128,15 +129,19 @@ impl Normaliser {
                 worst.time, self.levels[0].time
             ),
             meaning: match verdict {
-                Verdict::Pass => "the levels are normalised alike: log-densities can be compared between times.",
-                Verdict::Warn => {
-                    "log-densities of different times are off against each other by that much: train longer with diffclf."
+                Verdict::Pass => {
+                    "the levels are normalised alike: log-densities can be compared between times."
+                        .into()
                 }
-                _ => {
-                    "F(t) was not learned: log-densities must not be compared between times; train with diffclf in the objective."
-                }
-            }
-            .into(),
+                Verdict::Warn => format!(
+                    "log-densities of different times are off against each other by that much: {}.",
+                    remedy.levels()
+                ),
+                _ => format!(
+                    "F(t) is not right: log-densities must not be compared between times; {}.",
+                    remedy.levels()
+                ),
+            },
             limits,
         }
     }

@@ -2,17 +2,22 @@
 //!
 //! At the small noise levels a model can memorise its rows. The gap is the mean log-density of noised training rows minus
 //! that of noised other rows, in nats, with the error of a difference of means; it is 0 for every model that has not
-//! seen the difference, right or wrong.
+//! seen the difference, right or wrong. Rows that are copies of trained ones were not held out at all; they are counted and left out.
 
 use serde::{Deserialize, Serialize};
 
-use super::noised::{Data, Noised};
+use super::noised::{Data, Noised, key};
 use super::{Check, SIGNIFICANT, Subject, Verdict, check_finite};
 use crate::Result;
 use crate::metric::Estimate;
+use std::collections::HashSet;
 
 /// Levels looked at.
 const LEVELS: usize = 6;
+/// With fewer rows that are no copies, nothing is compared.
+const FEWEST: usize = 20;
+/// A larger share of copies is a finding.
+const COPIES: f64 = 0.1;
 
 /// Losses during the last stage of training, as its log tells them.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -68,6 +73,9 @@ pub struct Gap {
 pub struct OverFitting {
     /// Gaps from the smallest level upwards; empty where it is not known which rows were trained on.
     pub gaps: Vec<Gap>,
+    /// Share of the rows judged by that are copies of trained ones.
+    #[serde(default)]
+    pub copies: f64,
     /// The held-out loss during training.
     pub history: Option<History>,
 }
@@ -79,8 +87,29 @@ impl OverFitting {
         let Some(trained) = subject.trained else {
             return Ok(Self {
                 gaps: Vec::new(),
+                copies: 0.0,
                 history,
             });
+        };
+        let dim = subject.rows.dim;
+        let known: HashSet<Vec<u64>> = trained.start.chunks_exact(dim).map(key).collect();
+        let rows = subject.rows.start.chunks_exact(dim);
+        let fresh: Vec<f64> = rows
+            .filter(|row| !known.contains(&key(row)))
+            .flatten()
+            .copied()
+            .collect();
+        let copies = 1.0 - fresh.len() as f64 / subject.rows.start.len() as f64;
+        if fresh.len() < FEWEST * dim {
+            return Ok(Self {
+                gaps: Vec::new(),
+                copies,
+                history,
+            });
+        }
+        let others = Data {
+            start: &fresh,
+            ..subject.rows
         };
         let times = subject.grid.times();
         let log_densities = |set: u32, data: Data<'_>, time: f64| -> Result<Estimate> {
@@ -100,7 +129,7 @@ impl OverFitting {
             .map(|level| {
                 let time = times[level];
                 let inside = log_densities(1, trained, time)?;
-                let outside = log_densities(0, subject.rows, time)?;
+                let outside = log_densities(0, others, time)?;
                 Ok(Gap {
                     time,
                     gap: Estimate {
@@ -110,7 +139,11 @@ impl OverFitting {
                 })
             })
             .collect::<Result<_>>()?;
-        Ok(Self { gaps, history })
+        Ok(Self {
+            gaps,
+            copies,
+            history,
+        })
     }
 
     /// The gap that weighs most: the largest of those that are more than chance, or else the largest.
@@ -136,18 +169,24 @@ impl OverFitting {
     pub fn check(&self) -> Check {
         let name = "over-fitting".to_string();
         let limits = "warn beyond 0.1 nats at any level if more than four standard errors, or if the held-out loss rose again by a quarter of \
-                      its fall and four standard errors; fail beyond 1 nat"
+                      its fall and four standard errors, or if more than a tenth of the rows are copies of trained ones; fail beyond 1 nat"
             .into();
         let worst = self.worst();
         let rise = self.rise();
         let verdict = match worst.map(|gap| gap.gap) {
             Some(gap) if certain(&gap) && gap.mean > 1.0 => Verdict::Fail,
             Some(gap) if certain(&gap) && gap.mean > 0.1 => Verdict::Warn,
-            _ if rise.is_some_and(|rise| rise > 0.25) => Verdict::Warn,
+            _ if rise.is_some_and(|rise| rise > 0.25) || self.copies > COPIES => Verdict::Warn,
             None if self.history.is_none() => Verdict::Skipped,
             _ => Verdict::Pass,
         };
         let mut found = Vec::new();
+        if self.copies > 0.0 {
+            found.push(format!(
+                "{:.1} % of the rows are copies of rows that were trained on",
+                100.0 * self.copies
+            ));
+        }
         if let Some(Gap { time, gap }) = worst {
             found.push(format!(
                 "trained rows are more likely than others by {gap:.3} nats at time {time:.1e}"
@@ -170,6 +209,9 @@ impl OverFitting {
             finding: found.join("; "),
             meaning: match verdict {
                 Verdict::Skipped => "rows drawn afresh at every step cannot be learned by heart; for a file, give the one that was trained on, with rows held out.",
+                Verdict::Warn if self.copies > COPIES => {
+                    "copies were not held out, so these rows say little about others: remove repeated rows before training, or give rows from elsewhere."
+                }
                 Verdict::Pass => "no sign that rows were learned by heart.",
                 Verdict::Warn => {
                     "the model begins to know its rows by heart: stop earlier (--patience), take a smaller network, or more data."

@@ -7,6 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::noised::Noised;
+use super::remedy::Remedy;
 use super::{Check, Subject, Verdict, check_finite};
 use crate::Result;
 use crate::metric::{Estimate, effective_sample_size};
@@ -65,7 +66,7 @@ impl PathOverlap {
     }
 
     /// The verdict.
-    pub fn check(&self) -> Check {
+    pub(super) fn check(&self, remedy: &Remedy) -> Check {
         let name = "overlap of neighbouring levels".to_string();
         let limits =
             "warn below an effective sample size of 30 % at any link, fail below 5 %".into();
@@ -98,17 +99,18 @@ impl PathOverlap {
                 worst.times[1]
             ),
             meaning: match verdict {
-                Verdict::Pass => "weights and samples can be carried along the whole path.",
+                Verdict::Pass => "weights and samples can be carried along the whole path.".to_string(),
                 Verdict::Warn => {
                     "one step of the path is steep: take more levels or a power spacing if you anneal, reweight or estimate free \
                      energies along it."
+                        .into()
                 }
-                _ => {
+                _ => format!(
                     "the path is cut there: either the grid has a gap (more levels, --spacing power, a larger --t-min) or the model's \
-                     densities of the two levels disagree (train longer)."
-                }
-            }
-            .into(),
+                     densities of the two levels disagree ({}).",
+                    remedy.levels()
+                ),
+            },
             limits,
         }
     }
@@ -128,7 +130,7 @@ fn selection(links: usize) -> Vec<usize> {
 }
 
 /// log of the mean of exp, with the error of a ratio.
-fn log_mean_exp(values: &[f64]) -> Estimate {
+pub(super) fn log_mean_exp(values: &[f64]) -> Estimate {
     let largest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let weights: Vec<f64> = values.iter().map(|value| (value - largest).exp()).collect();
     let mean = Estimate::of(&weights);

@@ -157,7 +157,7 @@ impl Proposal {
 }
 
 /// Mean and covariance (row-major) of rows.
-fn covariance(rows: &[&[f64]], dim: usize) -> (Vec<f64>, Vec<f64>) {
+pub(super) fn covariance(rows: &[&[f64]], dim: usize) -> (Vec<f64>, Vec<f64>) {
     let n = rows.len().max(1) as f64;
     let mut mean = vec![0.0; dim];
     for row in rows {
@@ -179,7 +179,7 @@ fn covariance(rows: &[&[f64]], dim: usize) -> (Vec<f64>, Vec<f64>) {
 }
 
 /// x <- L^-1 x.
-fn solve_lower(factor: &[f64], x: &mut [f64]) {
+pub(super) fn solve_lower(factor: &[f64], x: &mut [f64]) {
     let dim = x.len();
     for i in 0..dim {
         let row = &factor[i * dim..][..=i];

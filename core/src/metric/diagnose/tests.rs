@@ -6,6 +6,11 @@ use crate::metric::Estimate;
 use crate::process::{Linear, Spacing};
 use crate::system::{Covariance, GaussianMixture};
 
+const PLAIN: Remedy = Remedy {
+    compares_levels: None,
+    over_fitted: false,
+};
+
 fn modes(weights: [f64; 2]) -> GaussianMixture {
     let covariance = Covariance::Diagonal(vec![0.05, 0.12, 0.2, 0.07]);
     GaussianMixture::new(2, weights.to_vec(), vec![-1.0, 0.4, 1.3, -0.6], covariance).unwrap()
@@ -33,6 +38,7 @@ fn settings() -> DiagnosisSettings {
         path_points: 200,
         basin_points: 1500,
         compared: 300,
+        components: 8,
         seed: 3,
     }
 }
@@ -74,6 +80,7 @@ fn diagnosis(energy: &dyn Energy, grid: &TimeGrid) -> Diagnosis {
         trained: Some(data(&trained)),
         generated: Some(&generated),
         history: None,
+        facts: Facts::default(),
     };
     Diagnosis::run(&subject, settings(), &mut |_| ()).unwrap()
 }
@@ -169,6 +176,7 @@ fn a_density_of_spikes_is_over_fitted() {
         trained: Some(data(&trained)),
         generated: None,
         history: None,
+        facts: Facts::default(),
     };
     let found = OverFitting::of(&subject, 600, 0).unwrap();
     assert_eq!(found.check().verdict, Verdict::Fail, "{found:?}");
@@ -225,6 +233,7 @@ fn every_gap_is_judged() {
         let found = OverFitting {
             gaps,
             history: None,
+            copies: 0.0,
         };
         found.check().verdict
     };
@@ -242,7 +251,7 @@ fn every_gap_is_judged() {
     };
     band(3, 0.5, 0.02, 0.0001);
     band(5, 0.02, 0.01, 0.001);
-    assert_eq!(found.calibration.check().verdict, Verdict::Warn);
+    assert_eq!(found.calibration.check(&PLAIN).verdict, Verdict::Warn);
     found.normaliser.levels[2].gap = Estimate {
         mean: 0.3,
         error: 0.001,
@@ -251,7 +260,294 @@ fn every_gap_is_judged() {
         mean: -2.0,
         error: 0.45,
     };
-    assert_eq!(found.normaliser.check().verdict, Verdict::Fail);
+    assert_eq!(found.normaliser.check(&PLAIN).verdict, Verdict::Fail);
+}
+
+/// A density with something added to its logarithm, of time and place.
+struct Plus<'a, F>(&'a dyn Energy, F);
+
+impl<F: Fn(f64, &[f64]) -> f64 + Send + Sync> Energy for Plus<'_, F> {
+    fn dim(&self) -> usize {
+        self.0.dim()
+    }
+    fn free_energy(&self, time: f64) -> f64 {
+        self.0.free_energy(time)
+    }
+    fn energy(&self, times: &[f64], points: &[f64], out: &mut [f64]) {
+        self.0.energy(times, points, out);
+        for (i, (out, point)) in out.iter_mut().zip(points.chunks_exact(2)).enumerate() {
+            *out -= (self.1)(times[i.min(times.len() - 1)], point);
+        }
+    }
+    fn score(&self, times: &[f64], points: &[f64], out: &mut [f64]) {
+        self.0.score(times, points, out);
+    }
+    fn time_score(&self, times: &[f64], points: &[f64], out: &mut [f64]) {
+        self.0.time_score(times, points, out);
+    }
+}
+
+#[test]
+fn densities_that_explode_away_from_the_data_fail() {
+    let truth = path(modes([0.7, 0.3]));
+    let grid = grid(32);
+    // A hill around (-3.5, 2.5), three widths and more away from all rows, of 60, 200 and 3000 nats above what is there.
+    for height in [60.0, 200.0, 3000.0] {
+        let hill = |_: f64, y: &[f64]| {
+            let away = (y[0] + 3.5).powi(2) + (y[1] - 2.5).powi(2);
+            height * (-0.5 * away).exp()
+        };
+        let found = diagnosis(&Plus(&truth, hill), &grid);
+        let checks = ["normalisation", "tails"].map(|name| verdict(&found, name));
+        assert!(
+            checks.contains(&Verdict::Fail),
+            "{height}: {:#?}",
+            found.checks
+        );
+    }
+    // Growth like a square of the distance, as of a network multiplied by a large number: no integral at all.
+    let found = diagnosis(
+        &Plus(&truth, |_: f64, y: &[f64]| {
+            40.0 * (y[0] * y[0] + y[1] * y[1] - 9.0).max(0.0)
+        }),
+        &grid,
+    );
+    assert_eq!(verdict(&found, "normalisation"), Verdict::Fail);
+    assert_eq!(verdict(&found, "tails"), Verdict::Fail);
+    assert!(
+        found.normalisation.levels[0].by_width[3].log
+            > found.normalisation.levels[0].by_width[0].log + 3.0
+    );
+    // A floor under the density: nothing falls, and the integral has no end.
+    let found = diagnosis(&Floor(&truth, -3.0), &grid);
+    assert_eq!(verdict(&found, "tails"), Verdict::Fail);
+    assert_eq!(verdict(&found, "normalisation"), Verdict::Fail);
+}
+
+/// A density that is nowhere below a value.
+struct Floor<'a>(&'a dyn Energy, f64);
+
+impl Energy for Floor<'_> {
+    fn dim(&self) -> usize {
+        self.0.dim()
+    }
+    fn free_energy(&self, time: f64) -> f64 {
+        self.0.free_energy(time)
+    }
+    fn energy(&self, times: &[f64], points: &[f64], out: &mut [f64]) {
+        self.0.energy(times, points, out);
+        out.iter_mut().for_each(|u| *u = u.min(-self.1));
+    }
+    fn score(&self, times: &[f64], points: &[f64], out: &mut [f64]) {
+        self.0.score(times, points, out);
+    }
+    fn time_score(&self, times: &[f64], points: &[f64], out: &mut [f64]) {
+        self.0.time_score(times, points, out);
+    }
+}
+
+#[test]
+fn integrals_are_measured_where_the_constant_is_wrong() {
+    let truth = path(modes([0.7, 0.3]));
+    for (off, expected) in [
+        (0.02, Verdict::Pass),
+        (0.3, Verdict::Fail),
+        (-0.3, Verdict::Fail),
+    ] {
+        let found = diagnosis(&Plus(&truth, |_: f64, _: &[f64]| off), &grid(32));
+        assert_eq!(
+            verdict(&found, "normalisation"),
+            expected,
+            "{:#?}",
+            found.checks[0]
+        );
+        for level in &found.normalisation.levels {
+            let integral = level.integral;
+            assert!(
+                (integral.log - off).abs() < 4.0 * integral.error,
+                "{off}: {integral:?}"
+            );
+        }
+        assert_eq!(found.normalisation.levels.len(), 4);
+    }
+}
+
+#[test]
+fn likelihoods_stand_beside_those_of_a_mixture() {
+    let truth = path(modes([0.7, 0.3]));
+    let found = diagnosis(&truth, &grid(32)).held_out;
+    let target = modes([0.7, 0.3]);
+    let rows = target.sample(20_000, 8).0;
+    let entropy: Vec<f64> = rows
+        .chunks_exact(2)
+        .map(|row| target.log_density(row))
+        .collect();
+    let entropy = Estimate::of(&entropy);
+    assert!(
+        (found.nats.mean - entropy.mean).abs() < 4.0 * found.nats.error.hypot(entropy.error),
+        "{found:?}"
+    );
+    let (mixture, kernels) = (found.mixture.unwrap(), found.kernels.unwrap());
+    // Two Gaussians are two Gaussians; kernels of 1500 rows are wider than they are.
+    assert!(
+        mixture.lead.mean.abs() < 0.02 && kernels.lead.mean > 0.02,
+        "{found:?}"
+    );
+    // Wider than the data by a factor: worse by a known number of nats, and the integral is still one.
+    let wide = |factor: f64| {
+        let variances = [0.05, 0.12, 0.2, 0.07].map(|v| factor * v).to_vec();
+        GaussianMixture::new(
+            2,
+            vec![0.7, 0.3],
+            vec![-1.0, 0.4, 1.3, -0.6],
+            Covariance::Diagonal(variances),
+        )
+        .unwrap()
+    };
+    for (factor, expected) in [(1.6, Verdict::Warn), (4.0, Verdict::Fail)] {
+        let found = diagnosis(&path(wide(factor)), &grid(32));
+        assert_eq!(
+            verdict(&found, "held-out"),
+            expected,
+            "{:#?}",
+            found.checks[2]
+        );
+        assert!(verdict(&found, "normalisation") < Verdict::Fail);
+        let lost = 0.5 * 2.0 * (factor.ln() + 1.0 / factor - 1.0);
+        let lead = found.held_out.mixture.unwrap().lead;
+        assert!(
+            (lead.mean + lost).abs() < 4.0 * lead.error + 0.02,
+            "{lead} {lost}"
+        );
+    }
+    // The volume that the coordinates lose is taken off.
+    let rows = target.sample(800, 1).0;
+    let grid = grid(32);
+    let subject = Subject {
+        energy: &truth,
+        process: truth.process(),
+        grid: &grid,
+        rows: data(&rows),
+        trained: None,
+        generated: None,
+        history: None,
+        facts: Facts {
+            log_volume: 2.5,
+            ..Facts::default()
+        },
+    };
+    let found = Diagnosis::run(&subject, settings(), &mut |_| ()).unwrap();
+    assert!((found.held_out.nats.mean - entropy.mean + 2.5).abs() < 0.2);
+    assert!((found.held_out.mixture.unwrap().nats.mean - entropy.mean + 2.5).abs() < 0.3);
+    assert_eq!(found.held_out.rows, 400);
+    // A row that is more likely than one repeated without end.
+    let spike = |time: f64, y: &[f64]| {
+        let near = (y[0] - rows[200]).hypot(y[1] - rows[201]) < 0.05;
+        if near && time < 0.01 { 54_061.0 } else { 0.0 }
+    };
+    let energy = Plus(&truth, spike);
+    let found = Diagnosis::run(
+        &Subject {
+            energy: &energy,
+            ..subject
+        },
+        settings(),
+        &mut |_| (),
+    )
+    .unwrap();
+    assert_eq!(verdict(&found, "held-out"), Verdict::Fail);
+}
+
+#[test]
+fn copies_of_trained_rows_are_no_others() {
+    let truth = path(modes([0.7, 0.3]));
+    let fifty = modes([0.7, 0.3]).sample(50, 4).0;
+    let repeated = |times: usize| fifty.repeat(times);
+    let (rows, trained) = (repeated(10), repeated(90));
+    let grid = grid(16);
+    let subject = Subject {
+        energy: &truth,
+        process: truth.process(),
+        grid: &grid,
+        rows: data(&rows),
+        trained: Some(data(&trained)),
+        generated: None,
+        history: None,
+        facts: Facts::default(),
+    };
+    let found = Diagnosis::run(&subject, settings(), &mut |_| ()).unwrap();
+    assert_eq!(verdict(&found, "over-fitting"), Verdict::Warn);
+    assert_eq!(found.over_fitting.copies, 1.0);
+    assert!(found.effective_rows <= 50.0);
+    // The error of a mean over copies is that over the rows themselves: nothing is gained by repeating.
+    let once = Noised::new(data(&fifty), truth.process(), 0);
+    let often = Noised::new(data(&rows), truth.process(), 0);
+    let error = |noised: &Noised<'_>, count: usize| {
+        let (points, rows) = noised.points_and_rows(1e-3, count);
+        let values: Vec<f64> = points.chunks_exact(2).map(|y| y[0]).collect();
+        noised.estimate(&values, &rows).error
+    };
+    let (once, often) = (error(&once, 50), error(&often, 500));
+    assert!((often / once - 1.0).abs() < 0.25, "{once} {often}");
+}
+
+/// A column that is the sum of two others: the mean over directions hides it, the narrowest direction does not.
+#[test]
+fn a_column_that_follows_from_others_is_seen_in_the_data() {
+    let rows: Vec<f64> = modes([0.7, 0.3])
+        .sample(600, 4)
+        .0
+        .chunks_exact(2)
+        .flat_map(|row| [row[0], row[1], row[0] + row[1]])
+        .collect();
+    let variances = vec![0.6, 0.5, 0.9];
+    let start = GaussianMixture::new(
+        3,
+        vec![1.0],
+        vec![-0.3, 0.1, -0.2],
+        Covariance::Diagonal(variances),
+    )
+    .unwrap();
+    let truth = path(start);
+    let grid = grid(16);
+    let rows = Data {
+        start: &rows,
+        end: None,
+        dim: 3,
+    };
+    let subject = Subject {
+        energy: &truth,
+        process: truth.process(),
+        grid: &grid,
+        rows,
+        trained: None,
+        generated: None,
+        history: None,
+        facts: Facts::default(),
+    };
+    let found = Diagnosis::run(&subject, settings(), &mut |_| ()).unwrap();
+    assert!(found.coverage.finest.unwrap() > 0.5, "{:?}", found.coverage);
+    assert!(verdict(&found, "coverage") > Verdict::Pass);
+}
+
+#[test]
+fn advice_fits_the_model() {
+    let truth = path(modes([0.7, 0.3]));
+    let tilted = diagnosis(&Tilted(&truth, 6.0), &grid(24));
+    let advice = |compares_levels, over_fitted| {
+        let remedy = Remedy {
+            compares_levels,
+            over_fitted,
+        };
+        tilted.calibration.check(&remedy).meaning
+    };
+    assert!(advice(Some(false), false).contains("such as dsm+diffclf"));
+    assert!(advice(Some(true), false).contains("in the objective already"));
+    let heart = advice(Some(true), true);
+    assert!(
+        heart.contains("by heart") && !heart.contains("longer"),
+        "{heart}"
+    );
 }
 
 /// Exact models, 100 with independent rows and 100 with rows of which each comes five times in a row. Expected are 1 % of alarms by the two-sample test and
@@ -279,12 +575,14 @@ fn exact_models_raise_few_alarms() {
             trained: Some(data(&trained)),
             generated: Some(&generated),
             history: None,
+            facts: Facts::default(),
         };
         let settings = DiagnosisSettings {
             classified: 400,
             path_points: 60,
             basin_points: 300,
             compared: 60,
+            components: 4,
             seed: model,
         };
         let found = Diagnosis::run(&subject, settings, &mut |_| ()).unwrap();
@@ -340,6 +638,7 @@ fn samples_that_miss_a_mode_are_told_apart() {
         trained: None,
         generated: Some(&generated),
         history: None,
+        facts: Facts::default(),
     };
     let found = Diagnosis::run(&subject, settings(), &mut |_| ()).unwrap();
     assert_eq!(verdict(&found, "generated"), Verdict::Fail);
@@ -368,6 +667,7 @@ fn an_interpolant_is_judged_by_both_its_ends() {
         trained: None,
         generated: None,
         history: None,
+        facts: Facts::default(),
     };
     let found = Diagnosis::run(&subject, settings(), &mut |_| ()).unwrap();
     assert_eq!(found.verdict, Verdict::Pass, "{:#?}", found.checks);
@@ -388,6 +688,7 @@ fn impossible_requests_are_refused() {
             trained: None,
             generated: None,
             history: None,
+            facts: Facts::default(),
         };
         Diagnosis::run(&subject, settings, &mut |_| ()).map(|_| ())
     };
