@@ -109,7 +109,7 @@ mod tests {
         let nats = message
             .split(" nats")
             .next()
-            .and_then(|text| text.split(' ').last());
+            .and_then(|text| text.split(' ').next_back());
         let nats: f64 = nats.and_then(|text| text.parse().ok()).unwrap();
         assert!(
             (nats - 0.54).abs() < 4.0 * 0.017 && message.contains("t_max"),
