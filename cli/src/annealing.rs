@@ -1,5 +1,6 @@
 //! What `compose` and `anneal` share: the flags of sequential Monte Carlo and of its results.
 
+use crate::help;
 use diffclf::format::npy::write_npy;
 use diffclf::sample::mcmc::Kernel;
 use diffclf::sample::{Particles, Resampling, Smc};
@@ -18,8 +19,7 @@ pub struct SmcArgs {
     /// Levels of the path [default: those of the model's grid]
     #[arg(long, value_name = "LEVELS")]
     pub levels: Option<usize>,
-    /// Kernel that moves particles at a level: mala, hmc, random-walk, baoab, unadjusted
-    #[arg(long, value_name = "NAME", default_value = "mala")]
+    #[arg(long, help = help::moving(), value_name = "NAME", default_value = "mala")]
     pub moving: String,
     /// Its steps at each level
     #[arg(long, value_name = "STEPS", default_value_t = 64)]
@@ -30,8 +30,7 @@ pub struct SmcArgs {
     /// Resample when the effective sample size falls below this share
     #[arg(long, value_name = "SHARE", default_value_t = 0.3)]
     pub threshold: f64,
-    /// How ancestors are drawn: systematic, stratified, residual, multinomial
-    #[arg(long, value_name = "SCHEME", default_value = "systematic", value_parser = word::<Resampling>)]
+    #[arg(long, help = help::resampling(), value_name = "SCHEME", default_value = "systematic", value_parser = word::<Resampling>)]
     pub resampling: Resampling,
     /// Choose the levels so that neighbours have this conditional effective sample size
     #[arg(long, value_name = "SHARE")]

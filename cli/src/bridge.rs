@@ -1,5 +1,6 @@
 //! Flags that `sample` and `anneal` share for interpolants.
 
+use crate::help;
 use diffclf::sample::Diffusivity;
 use diffclf_run::bridge::{BridgeChoice, Endpoint, VelocityOrigin};
 use diffclf_run::named::{Named, word};
@@ -19,8 +20,7 @@ pub struct BridgeArgs {
     /// Rows of the other endpoint to start from: a .npy file [default: fresh ones, if it is a built-in system]
     #[arg(long, value_name = "ROWS.npy", help_heading = "Interpolants")]
     rows: Option<PathBuf>,
-    /// Where the velocity comes from: learned (the objective velocity), or exact between two built-in mixtures [default: learned]
-    #[arg(long, value_name = "ORIGIN", help_heading = "Interpolants", value_parser = word::<VelocityOrigin>)]
+    #[arg(long, help = help::velocity(), value_name = "ORIGIN", help_heading = "Interpolants", value_parser = word::<VelocityOrigin>)]
     velocity: Option<VelocityOrigin>,
     /// Noise g of the SDE: a number, or g(t) = factor gamma(t) as '{kind = "bridge", factor = 0.5}' [default: 0.5; 0.01 in anneal with the
     /// exact velocity]

@@ -100,7 +100,7 @@ mod tests {
     use diffclf_run::error::DataFault;
     use diffclf_run::words;
     use std::io::ErrorKind;
-    use std::path::PathBuf;
+    use std::path::{Path, PathBuf};
 
     #[test]
     fn each_error_has_its_flags_and_its_code() {
@@ -239,5 +239,52 @@ mod tests {
             };
             assert_eq!(kind(&error), word);
         }
+    }
+
+    /// Lines of the libraries' sources that hold a flag in a text, comments and tests apart.
+    fn flags_in(path: &Path, found: &mut Vec<String>) {
+        if path.is_dir() {
+            let entries = std::fs::read_dir(path).unwrap();
+            let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+            paths.sort();
+            return paths.iter().for_each(|path| flags_in(path, found));
+        }
+        let name = path.to_str().unwrap().replace('\\', "/");
+        if name.contains("/tests") || !name.ends_with(".rs") {
+            return;
+        }
+        let source = std::fs::read_to_string(path).unwrap();
+        let source = source.split("#[cfg(test)]\nmod tests").next().unwrap();
+        for line in source.lines() {
+            let text = line.split("// ").next().unwrap();
+            let is_flag = |at: usize| {
+                let before = text[..at].chars().next_back();
+                let after = text[at + 2..].chars().next();
+                !before.is_some_and(|c| c.is_alphanumeric() || c == '-')
+                    && after.is_some_and(|c| c.is_ascii_lowercase())
+            };
+            let comment = text.trim_start().starts_with("//");
+            if !comment && text.match_indices("--").any(|(at, _)| is_flag(at)) {
+                found.push(format!("{name}: {}", line.trim()));
+            }
+        }
+    }
+
+    #[test]
+    fn libraries_name_settings_and_no_flags() {
+        // Where two dashes are no flag of a message: a style sheet, a command to be typed as a whole, and the advice of checks.
+        const APART: [&str; 4] = [
+            "report/src/page.rs",
+            "run/src/run_folder.rs",
+            "experiments/src/reproduction.rs",
+            "core/src/metric/diagnose/",
+        ];
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let mut found = Vec::new();
+        for library in ["core", "run", "report", "experiments"] {
+            flags_in(&root.join(library).join("src"), &mut found);
+        }
+        found.retain(|line| !APART.iter().any(|place| line.contains(place)));
+        assert!(found.is_empty(), "{}", found.join("\n"));
     }
 }

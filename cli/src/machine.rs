@@ -1,5 +1,6 @@
 //! Flags that every computing command shares.
 
+use crate::help;
 use diffclf::engine::{Isa, Pool};
 use diffclf_run::Result;
 use diffclf_run::machine::Machine;
@@ -11,8 +12,7 @@ pub struct MachineArgs {
     /// Threads to use; the result does not depend on it [default: one per core]
     #[arg(long, value_name = "N", help_heading = "Machine")]
     pub threads: Option<usize>,
-    /// Instruction set of the kernels: portable, avx2 or avx512 [default: the widest of this machine]
-    #[arg(long, value_name = "NAME", help_heading = "Machine")]
+    #[arg(long, help = help::kernel(), value_name = "NAME", help_heading = "Machine")]
     pub kernel: Option<String>,
 }
 

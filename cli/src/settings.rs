@@ -4,8 +4,9 @@ use crate::help;
 use diffclf::energy::Form;
 use diffclf::process::{Process, Spacing, TimeSampler};
 use diffclf::train::Decay;
+use diffclf_run::base::BaseKind;
 use diffclf_run::named::{Named, word};
-use diffclf_run::settings::{LARGEST_SEED, Settings};
+use diffclf_run::settings::{LARGEST_SEED, ScaleKind, Settings};
 use diffclf_run::{Error, Result};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -35,6 +36,9 @@ pub struct SettingsArgs {
     /// Shift and scale the data to mean 0 and scalar variance 1 (see --no-standardise)
     #[arg(skip)]
     pub standardise: Option<bool>,
+    /// How columns are scaled: column, common or none [default: column; common for particles, two endpoints and systems]
+    #[arg(long, value_name = "SCALE", help_heading = "Data", value_parser = word::<ScaleKind>)]
+    pub scale: Option<ScaleKind>,
     /// Share of the rows that is never trained on, 0 for none [default: 0.05 of a file, where that gives 32 rows]
     #[arg(
         long,
@@ -83,6 +87,9 @@ pub struct SettingsArgs {
     pub particles: Option<usize>,
     #[arg(long, help = help::form(), value_name = "FORM", help_heading = "Model", value_parser = word::<Form>)]
     pub form: Option<Form>,
+    /// What the energy stands on: gaussian, mixture (fitted to the rows) or auto [default: auto: a mixture for rows that are given]
+    #[arg(long, value_name = "BASE", help_heading = "Model", value_parser = word::<BaseKind>)]
+    pub base: Option<BaseKind>,
 
     /// Weighted sum of losses, such as dsm+0.5*diffclf; all names below [default: dsm+diffclf]
     #[arg(long, value_name = "SUM", help_heading = "Training")]
@@ -140,8 +147,7 @@ pub struct SettingsArgs {
 
     #[arg(long, help = help::process(), value_name = "PROCESS", help_heading = "Model")]
     pub process: Option<Named<Process>>,
-    /// Spacing of the time grid: linear, power, or '{kind = "power", rho = 7.0}' [default: follows the process]
-    #[arg(long, value_name = "SPACING", help_heading = "Model")]
+    #[arg(long, help = help::spacing(), value_name = "SPACING", help_heading = "Model")]
     pub spacing: Option<Named<Spacing>>,
     #[arg(long, help = help::times(), value_name = "SAMPLER", help_heading = "Training")]
     pub times: Option<Named<TimeSampler>>,

@@ -64,6 +64,7 @@
 //! ```
 
 pub mod base;
+pub mod citation;
 pub mod energy;
 pub mod engine;
 pub mod error;

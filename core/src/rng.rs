@@ -10,7 +10,9 @@
 
 /// Version of the streams: which purposes there are and what is drawn for each. A run is continued only with the streams it began
 /// with. Version 1 drew the rows of a system from the stream of its parameters and set held-out draws apart by other seeds.
-pub const STREAMS: u32 = 2;
+/// Version 2 held out single rows, and drew levels of the grid for losses that see the slope of F; other runs of it have the draws of
+/// version 3.
+pub const STREAMS: u32 = 3;
 
 /// What the rows of a training step are used for; the two never share draws.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -119,8 +121,14 @@ purposes! {
     Base = 35,
     /// The second noise of a pair of close times.
     Partner(part: Part) = 40,
+    /// Draws of a base by which an energy on it is normalised.
+    Normalise = 43,
+    /// Points drawn from the inflated base.
+    Anchor(part: Part) = 42,
     /// The noise of points at known ends.
     Ends(part: Part) = 41,
+    /// Which of a composition's weighted points a picture shows.
+    Shown = 42,
 }
 
 /// One step of the splitmix64 sequence (Steele, Lea, Flood 2014): a bijection of 64-bit words with full avalanche.

@@ -10,6 +10,8 @@ use crate::stages::Methods;
 use crate::{Bench, Manner, boltzmann, gaussian};
 use diffclf_report::page::Figure;
 use diffclf_run::error::{Error, Result};
+use diffclf_run::words;
+use diffclf_run::words::Setting;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -53,7 +55,7 @@ pub fn find(name: &str) -> Result<&'static Entry> {
         .ok_or_else(|| {
             let names: Vec<_> = CATALOGUE.iter().map(|entry| entry.name).collect();
             Error::Usage(format!(
-                "there is no experiment {name:?}; expected one of {} (diffclf reproduce --list)",
+                "there is no experiment {name:?}; expected one of {}",
                 names.join(", ")
             ))
         })
@@ -182,10 +184,10 @@ impl Definition {
             Kind::Gaussian(table) => Ok(Box::new(table.at(manner)?)),
             Kind::Composition(composition) => Ok(Box::new(composition.at(manner)?)),
             Kind::Boltzmann(generator) => Ok(Box::new(generator.at(manner)?)),
-            _ if manner.share != 1.0 => Err(Error::Usage(
-                "--share is for experiments that train models in two stages; leave it out here"
-                    .into(),
-            )),
+            _ if manner.share != 1.0 => Err(Error::Refused(words!(
+                Setting::new("share"),
+                " is for experiments that train models in two stages; leave it out here"
+            ))),
             Kind::Blindness(blindness) => Ok(Box::new(blindness.at(quick))),
             Kind::Classifier(classifier) => Ok(Box::new(classifier.at(quick))),
             Kind::Properties(properties) => Ok(Box::new(properties.at(quick))),

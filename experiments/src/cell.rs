@@ -43,6 +43,9 @@ pub struct Made {
     pub kernels: String,
 }
 
+/// Points of the longest line that is kept.
+pub const LONGEST: usize = 4096;
+
 impl CellRecord {
     /// The same with its time and its making.
     pub fn finished(self, seconds: f64, made: Made) -> Self {
@@ -53,7 +56,8 @@ impl CellRecord {
         }
     }
 
-    /// Keeps it as a small file of this name in a folder; points of lines get five digits.
+    /// Keeps it as a small file of this name in a folder: points of lines get five digits, and lines longer than [`LONGEST`] (values on
+    /// a fine grid, for a picture alone) are left out.
     pub fn keep(&self, folder: &Path, name: &str) -> Result<()> {
         std::fs::create_dir_all(folder).map_err(|source| Error::Write {
             path: folder.to_path_buf(),
@@ -61,6 +65,7 @@ impl CellRecord {
         })?;
         let round = |x: f64| format!("{x:.4e}").parse().unwrap_or(x);
         let mut small = self.clone();
+        small.series.retain(|_, points| points.len() <= LONGEST);
         for (x, y) in small.series.values_mut().flatten() {
             (*x, *y) = (round(*x), round(*y));
         }

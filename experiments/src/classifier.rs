@@ -241,22 +241,23 @@ impl Experiment for Looks<'_> {
             let Some(record) = records.get(&name) else {
                 continue;
             };
-            let posterior = record.series.get("posterior").map_or(&[][..], |line| line);
-            let colours: Vec<[u8; 3]> = posterior
-                .chunks_exact(3)
-                .map(|cell| std::array::from_fn(|k| (255.0 * cell[k].1).round() as u8))
-                .collect();
-            let alt = format!("posterior probabilities of the three levels after {step} steps");
-            let svg = Field {
-                alt: &alt,
-                x: Axis::linear("x1", -FRAME[0], FRAME[0]),
-                y: Axis::linear("x2", -FRAME[1], FRAME[1]),
-                columns: COLUMNS,
-                colours: &colours,
-                dots: &dots,
-            }
-            .svg();
-            pictures.push(Picture {
+            // Kept cells are without it.
+            if let Some(posterior) = record.series.get("posterior") {
+                let colours: Vec<[u8; 3]> = posterior
+                    .chunks_exact(3)
+                    .map(|cell| std::array::from_fn(|k| (255.0 * cell[k].1).round() as u8))
+                    .collect();
+                let alt = format!("posterior probabilities of the three levels after {step} steps");
+                let svg = Field {
+                    alt: &alt,
+                    x: Axis::linear("x1", -FRAME[0], FRAME[0]),
+                    y: Axis::linear("x2", -FRAME[1], FRAME[1]),
+                    columns: COLUMNS,
+                    colours: &colours,
+                    dots: &dots,
+                }
+                .svg();
+                pictures.push(Picture {
                 name: format!("posterior-{step}"),
                 figure: Figure {
                     svg,
@@ -265,6 +266,7 @@ impl Experiment for Looks<'_> {
                     ),
                 },
             });
+            }
             // Learned and exact of a level beside each other in the legend.
             let series: Vec<Series> = (0..3)
                 .flat_map(|k| ["learned", "exact"].map(|kind| (kind, k)))

@@ -206,7 +206,7 @@ impl Comparison<'_> {
         let names = regions.names().into_iter().chain(["elsewhere".into()]);
         figures.extend(names.zip(shares.iter().map(|share| (*share).into())));
         let mut drawn = vec![0; SHOWN];
-        let mut stream = Stream::new(seed, Purpose::Equalise, 1, 0);
+        let mut stream = Stream::new(seed, Purpose::Shown, 0, 0);
         Resampling::Systematic.draw(weights, &mut stream, &mut drawn);
         let samples = drawn
             .iter()

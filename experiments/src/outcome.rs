@@ -24,8 +24,43 @@ pub struct Outcome {
     /// Names of all figures, in order of their first appearance.
     names: Vec<String>,
     expected: Vec<Expected>,
-    orders: Vec<(Order, bool)>,
+    orders: Vec<(Order, Standing)>,
     seconds: f64,
+}
+
+/// How a claim that one figure is smaller than another stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    /// Smaller by more than twice the errors of both together.
+    Holds,
+    /// Smaller, but an error is not known.
+    ErrorUnknown,
+    /// The errors allow either.
+    Alike,
+    /// Larger, by more than twice the errors that are known.
+    Broken,
+}
+
+impl Standing {
+    fn of(less: &Figure, than: &Figure) -> Self {
+        let error = less.error.unwrap_or(0.0).hypot(than.error.unwrap_or(0.0));
+        let known = less.error.is_some() && than.error.is_some();
+        match than.value - less.value {
+            gap if gap > 2.0 * error && known => Self::Holds,
+            gap if gap > 2.0 * error => Self::ErrorUnknown,
+            gap if gap >= -2.0 * error => Self::Alike,
+            _ => Self::Broken,
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::Holds => "holds",
+            Self::ErrorUnknown => "smaller, error unknown",
+            Self::Alike => "alike within errors",
+            Self::Broken => "DOES NOT HOLD",
+        }
+    }
 }
 
 /// Cells that differ only in the seed.
@@ -70,9 +105,7 @@ impl Outcome {
             .filter_map(|order| {
                 let of = |group: &str| groups.get(group)?.figures.get(&order.figure);
                 let (less, than) = (of(&order.less)?, of(&order.than)?);
-                // Figures that differ by less than twice their errors do not speak against a claim.
-                let error = less.error.unwrap_or(0.0).hypot(than.error.unwrap_or(0.0));
-                Some((order.clone(), less.value < than.value + 2.0 * error))
+                Some((order.clone(), Standing::of(less, than)))
             })
             .collect();
         // Fewer steps, and another grid of the quick budget, give other figures than the paper's. Known answers stay.
@@ -138,19 +171,14 @@ impl Outcome {
     }
 
     fn claims(&self) -> Table {
-        let rows = self.orders.iter().map(|(order, holds)| {
+        let rows = self.orders.iter().map(|(order, standing)| {
             let of = |group: &str| self.groups[group].figures[&order.figure];
             let (less, than) = (of(&order.less), of(&order.than));
-            let verdict = match holds {
-                true if less.value < than.value => "holds",
-                true => "alike within errors",
-                false => "DOES NOT HOLD",
-            };
             vec![
                 format!("{}: {} < {}", order.figure, order.less, order.than),
                 text(&less),
                 text(&than),
-                verdict.into(),
+                standing.words().into(),
             ]
         });
         Table {
@@ -200,8 +228,8 @@ impl Outcome {
             "version": env!("CARGO_PKG_VERSION"),
             "seconds": self.seconds,
             "groups": groups,
-            "orders": self.orders.iter().map(|(order, holds)| json!({
-                "figure": order.figure, "less": order.less, "than": order.than, "holds": holds,
+            "orders": self.orders.iter().map(|(order, standing)| json!({
+                "figure": order.figure, "less": order.less, "than": order.than, "verdict": standing.words(),
             })).collect::<Vec<_>>(),
         });
         let write = |name: String, text: String| {
@@ -233,12 +261,12 @@ impl Outcome {
         write("report.html".into(), page.html())
     }
 
-    /// Whether all claims hold.
+    /// Whether no claim is broken; figures that are alike within their errors speak neither for nor against one.
     pub fn verdict(&self) -> Result<()> {
         let broken: Vec<String> = self
             .orders
             .iter()
-            .filter(|(_, holds)| !holds)
+            .filter(|(_, standing)| *standing == Standing::Broken)
             .map(|(order, _)| format!("{}: {} < {}", order.figure, order.less, order.than))
             .collect();
         if broken.is_empty() {
@@ -380,6 +408,19 @@ mod tests {
             ],
             ["better", "worse", "alike", "off", "alike"]
         );
+    }
+
+    #[test]
+    fn a_claim_holds_beyond_both_errors_only() {
+        let figure = |value, error| Figure { value, error };
+        let standing = |value, error| Standing::of(&figure(value, error), &figure(1.0, Some(0.04)));
+        // Twice the joint error of 0.03 and 0.04 is 0.1.
+        assert_eq!(standing(0.89, Some(0.03)), Standing::Holds);
+        assert_eq!(standing(0.91, Some(0.03)), Standing::Alike);
+        assert_eq!(standing(1.09, Some(0.03)), Standing::Alike);
+        assert_eq!(standing(1.11, Some(0.03)), Standing::Broken);
+        assert_eq!(standing(0.91, None), Standing::ErrorUnknown);
+        assert_eq!(standing(f64::NAN, Some(0.03)), Standing::Broken);
     }
 
     #[test]

@@ -7,7 +7,8 @@ use crate::{Bench, Manner, Recipe, begins};
 use diffclf_report::page::Table;
 use diffclf_run::machine::Machine;
 use diffclf_run::watch::duration_text;
-use diffclf_run::{Error, Result, Watch};
+use diffclf_run::words::Setting;
+use diffclf_run::{Error, Result, Watch, words};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -113,11 +114,12 @@ impl Reproduction {
             found.insert(made.cell.clone(), record);
         }
         if found.is_empty() {
-            return Err(Error::Usage(format!(
-                "{} holds no finished cell of {} at this budget; compute some, and keep them with --keep {}",
+            return Err(Error::Refused(words!(
                 kept.display(),
+                " holds no finished cell of ",
                 self.command(),
-                kept.display()
+                " at this budget; compute some, and keep them with ",
+                Setting::to("keep", kept.display().to_string())
             )));
         }
         let folder = self.folder();
@@ -134,9 +136,11 @@ impl Reproduction {
         if share > 0.0 && share <= 1.0 {
             Ok(definition)
         } else {
-            Err(Error::Usage(format!(
-                "--share {share}: expected a number above 0, at most 1"
-            )))
+            Err(Error::setting(
+                "share",
+                share,
+                "a number above 0, at most 1",
+            ))
         }
     }
 
@@ -232,7 +236,7 @@ pub fn list() -> Result<Table> {
         caption: "Experiments, with their time on two cores".into(),
         header: [
             "name",
-            "--quick",
+            "quick",
             "full",
             "full time is",
             "in the paper",
@@ -289,12 +293,58 @@ mod tests {
             ..asked.clone()
         };
         let refused = |asked: &Reproduction| asked.redraw(&kept).err().unwrap().to_string();
-        assert!(refused(&full).contains("--keep"), "{}", refused(&full));
+        assert!(refused(&full).contains("keep = "), "{}", refused(&full));
         let path = kept.join("score-quick.json");
         let altered = cell.replace("\"reference\": ", "\"reference\": 1");
         assert_ne!(altered, cell);
         std::fs::write(&path, altered).unwrap();
         let message = refused(&asked);
         assert!(message.contains("other settings") && message.contains("score-quick"));
+    }
+
+    /// Tables are drawn of kept cells, not written by hand: every experiment has both, and they agree.
+    #[test]
+    fn results_are_what_the_kept_cells_say() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        for entry in CATALOGUE {
+            let name = entry.name;
+            let folder = root.join(name);
+            let results =
+                std::fs::read_to_string(folder.join("results.md")).unwrap_or_else(|error| {
+                    panic!("{name}/results.md: {error}; it is table.md of a reproduction")
+                });
+            let cells = folder.join("cells");
+            let kept = CellRecord::kept(&cells).unwrap_or_else(|error| {
+                panic!("{name}: {error}; compute with --keep {}", cells.display())
+            });
+            let manners = kept.iter().map(|(path, record)| {
+                let size = std::fs::metadata(path).unwrap().len();
+                assert!(
+                    size < 100_000,
+                    "{}: {size} bytes are no small file",
+                    path.display()
+                );
+                record.made.as_ref().unwrap().manner
+            });
+            let drawn = manners.map(|manner| {
+                let place = tempfile::tempdir().unwrap();
+                let asked = Reproduction {
+                    name: name.into(),
+                    manner,
+                    cells: Vec::new(),
+                    output: Some(place.path().into()),
+                    keep: None,
+                };
+                asked.redraw(&cells).unwrap();
+                std::fs::read_to_string(place.path().join("table.md")).unwrap()
+            });
+            // Budgets beside the one of the table may be kept too.
+            let drawn: Vec<String> = drawn.collect();
+            assert!(
+                drawn.contains(&results),
+                "{name}/results.md is not the table of its cells: diffclf reproduce {name} --redraw {}",
+                cells.display()
+            );
+        }
     }
 }

@@ -55,7 +55,7 @@ pub fn modes(evaluation: &Evaluation, all: bool) -> Table {
     });
     let hidden = weights.exact.len() - shown;
     let more = if hidden > 0 {
-        format!(", {hidden} more with --all")
+        format!(", {hidden} more are not shown")
     } else {
         String::new()
     };
@@ -101,7 +101,7 @@ pub fn levels(evaluation: &Evaluation, all: bool) -> Table {
         caption: if all {
             "Levels".into()
         } else {
-            "Some levels (all with --all)".into()
+            "Some levels".into()
         },
         header: texts([
             "level", "time", "Fisher", "ESS", "R²", "loss", "optimum", "excess",

@@ -16,11 +16,14 @@ const WIDTH: usize = 100;
 
 /// The whole diagnosis of a model of this name, for a terminal.
 pub fn text(model: &str, found: &Diagnosed) -> String {
-    let mut text = format!("{model} judged by {}\n\n", found.origin);
+    let mut text = format!(
+        "{model} judged by {}, worth {:.0} independent ones\n\n",
+        found.origin, found.diagnosis.effective_rows
+    );
     if found.only_trained {
         text += &wrapped(
             "note: there are no other rows than those it was trained on, and they are kind to every model; hold some out when \
-             training (--held-out), or give a file of others.",
+             training, or give a file of others.",
             "",
         );
         text += "\n";

@@ -1,6 +1,7 @@
 //! A model's path run by sequential Monte Carlo, annealed importance sampling or replica exchange; with a target, a Boltzmann generator.
 
 use crate::bridge::{Bridge, BridgeChoice};
+use crate::endpoints::with_density;
 use crate::error::{Error, Result};
 use crate::watch::{Bar, Done, Watch};
 use crate::words;
@@ -14,9 +15,11 @@ use diffclf::sample::{
     InterpolantKernels, Ladder, Particles, Path, Smc, SmcLevel, Start, Transport,
 };
 use diffclf::system::System;
+use serde::{Deserialize, Serialize};
 
 /// How particles are run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum AnnealMethod {
     /// Sequential Monte Carlo.
     Smc,
@@ -86,6 +89,17 @@ pub enum Annealed {
         /// The model's levels.
         grid: TimeGrid,
     },
+}
+
+impl AnnealMethod {
+    /// What it is, in a few words.
+    pub fn about(self) -> &'static str {
+        match self {
+            AnnealMethod::Smc => "sequential Monte Carlo",
+            AnnealMethod::Ais => "annealed importance sampling: never resampled",
+            AnnealMethod::Exchange => "replica exchange over time",
+        }
+    }
 }
 
 impl Annealing {
@@ -228,9 +242,10 @@ impl Annealing {
             g: self.bridge.g_or(if exact.is_some() { 0.01 } else { 0.5 }),
         };
         if kernels.g.at(&content.spec.process, 0.5) == 0.0 {
-            return Err(Error::Usage(
-                "--g is 0, expected a positive number: without noise a way back has no density"
-                    .into(),
+            return Err(Error::setting(
+                "g",
+                0,
+                "a positive number: without noise a way back has no density",
             ));
         }
         let ending = exact.map(|target| Ending {
@@ -273,7 +288,8 @@ impl Annealing {
         match SystemEnergy::new(System::by_name(name, dim, self.system_seed)?) {
             Some(energy) => Ok(Some(energy)),
             None => Err(Error::Usage(format!(
-                "the density of {name} is not known exactly, so it cannot be a target; choose another system"
+                "the density of {name} is not known exactly, so it cannot be a target; choose one of {}",
+                with_density().join(", ")
             ))),
         }
     }

@@ -212,6 +212,26 @@ impl DataSet {
         }
     }
 
+    /// Centre and spread of each column: mean and standard deviation, or, where a few rows far out would decide them, those of the
+    /// rows within the middle 95 %.
+    pub fn columns(&self) -> Result<Vec<[f64; 2]>> {
+        let dim = self.dim()?;
+        let Prepared::Fixed(table, _) = self.prepare(&Coordinates::identity(dim))? else {
+            let moments = self.moments(&mut Vec::new())?;
+            let std = moments.variance.sqrt();
+            return Ok(moments.mean.into_iter().map(|mean| [mean, std]).collect());
+        };
+        let (rows, most) = (table.rows(), 20_000);
+        let count = rows.min(most);
+        let mut sample = vec![0.0; count * dim];
+        for (k, row) in sample.chunks_exact_mut(dim).enumerate() {
+            table.read(rows * k / count, 0, row);
+        }
+        Ok((0..dim)
+            .map(|column| spread((0..count).map(|row| sample[row * dim + column]).collect()))
+            .collect())
+    }
+
     /// Refuses numbers that are not finite. Rows to judge by may be anything else: a column that never changes is no fault of theirs.
     pub fn refuse_non_finite(&self) -> Result<()> {
         let (rows, dim) = match &self.rows {
@@ -275,28 +295,27 @@ impl Prepared {
         held_out: f64,
         most: usize,
     ) -> Option<[Vec<f64>; 2]> {
-        let Self::Fixed(table, coordinates) = self else {
-            return None;
+        let dim = match self {
+            Self::Fixed(_, coordinates) | Self::Fresh(_, coordinates) => coordinates.dim(),
         };
-        let held_out = held_out_rows(table.rows(), held_out);
-        let (train, rest) = Shuffled::split(
-            endpoint as u32,
-            table.clone(),
-            coordinates,
-            1,
-            seed,
-            held_out,
-        );
+        let [train, rest] = self.in_order(endpoint, seed, held_out)?;
+        // Of too many, as many blocks as each has rows, equally far apart: their correlation can still be measured.
         let read = |share: &Shuffled| -> Vec<f64> {
-            let members = share.members();
-            let count = members.len().min(most);
-            let mut row = vec![0f32; coordinates.dim()];
-            (0..count)
-                .flat_map(|k| {
-                    table.copy_row(members[k * members.len() / count], coordinates, &mut row);
-                    row.iter().map(|x| f64::from(*x)).collect::<Vec<_>>()
-                })
-                .collect()
+            let rows = share.rows();
+            let (block, apart) = if rows > most {
+                let block = most.isqrt();
+                (block, rows as f64 * block as f64 / most as f64)
+            } else {
+                (rows.max(1), 0.0)
+            };
+            let mut row = vec![0f32; dim];
+            let mut values = Vec::with_capacity(rows.min(most) * dim);
+            for k in 0..rows.min(most) {
+                let first = (apart * (k / block) as f64) as usize;
+                share.copy_in_order((first + k % block).min(rows - 1), &mut row);
+                values.extend(row.iter().map(|x| f64::from(*x)));
+            }
+            values
         };
         Some([read(&train), read(&rest)])
     }
@@ -325,6 +344,23 @@ impl Prepared {
             }
         }
     }
+
+    /// The same rows as they stand in the file, trained on and held out; none where every row is drawn afresh.
+    pub fn in_order(&self, endpoint: usize, seed: u64, held_out: f64) -> Option<[Shuffled; 2]> {
+        let Self::Fixed(table, coordinates) = self else {
+            return None;
+        };
+        let held_out = held_out_rows(table.rows(), held_out);
+        let (train, rest) = Shuffled::split(
+            endpoint as u32,
+            table.clone(),
+            coordinates,
+            1,
+            seed,
+            held_out,
+        );
+        Some([train, rest])
+    }
 }
 
 /// The bytes of a mapped file, shared.
@@ -344,6 +380,40 @@ pub enum Values {
     Memory(Array, usize),
 }
 
+/// A spread this many times that of the middle 95 % is that of a few rows far out.
+const FAR_OUT: f64 = 1.5;
+
+/// Centre and spread of one column; see [`DataSet::columns`].
+fn spread(mut values: Vec<f64>) -> [f64; 2] {
+    let moments = |values: &[f64]| {
+        let count = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / count;
+        let square: f64 = values.iter().map(|x| (x - mean).powi(2)).sum();
+        [mean, (square / count).sqrt()]
+    };
+    let whole = moments(&values);
+    values.sort_by(f64::total_cmp);
+    let edge = values.len() / 40;
+    let (low, high) = (values[edge], values[values.len() - 1 - edge]);
+    values.iter_mut().for_each(|x| *x = x.clamp(low, high));
+    let middle = moments(&values);
+    if middle[1] > 0.0 && whole[1] > FAR_OUT * middle[1] {
+        middle
+    } else {
+        whole
+    }
+}
+
+impl Values {
+    /// Numbers of a row from column `first` on.
+    fn read(&self, row: usize, first: usize, out: &mut [f64]) {
+        match self {
+            Values::File(view) => view.copy_part_f64(row, first, out),
+            Values::Memory(values, dim) => values.copy_f64(row * dim + first, out),
+        }
+    }
+}
+
 impl Table for Values {
     fn rows(&self) -> usize {
         match self {
@@ -357,10 +427,7 @@ impl Table for Values {
         let mut piece = [0.0; 256];
         for (k, out) in out.chunks_mut(piece.len()).enumerate() {
             let (first, piece) = (256 * k, &mut piece[..out.len()]);
-            match self {
-                Values::File(view) => view.copy_part_f64(row, first, piece),
-                Values::Memory(values, dim) => values.copy_f64(row * dim + first, piece),
-            }
+            self.read(row, first, piece);
             coordinates.round_part_to_model(first, piece.iter().copied(), out);
         }
     }

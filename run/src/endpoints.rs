@@ -8,7 +8,7 @@ use crate::settings::Settings;
 use crate::watch::Watch;
 use crate::words;
 use crate::words::Setting;
-use diffclf::energy::Moments;
+use diffclf::energy::{Moments, SystemEnergy};
 use diffclf::system::System;
 use std::path::Path;
 
@@ -124,11 +124,21 @@ pub fn moments(sets: &[DataSet], notices: &mut Vec<Notice>) -> Result<Moments> {
 /// What the settings need to know of the data.
 pub fn facts(sets: &[DataSet], place: Place) -> Facts {
     Facts {
+        columns: None,
+        base: None,
         rows: rows(sets),
         given: sets.first().is_some_and(DataSet::is_given),
         has_end: sets.len() > 1,
         place,
     }
+}
+
+/// The built-in systems whose densities are known.
+pub fn with_density() -> Vec<&'static str> {
+    System::NAMES
+        .into_iter()
+        .filter(|name| System::by_name(name, 2, 0).is_ok_and(|s| SystemEnergy::new(s).is_some()))
+        .collect()
 }
 
 /// The built-in systems whose densities under noise are known: the mixtures.
@@ -175,5 +185,6 @@ mod tests {
         assert_eq!((sets.len(), sets[0].dim().unwrap()), (2, 2));
         assert_eq!(rows(&sets), None);
         assert!(mixtures().contains(&"two-modes") && !mixtures().contains(&"rings"));
+        assert!(with_density().contains(&"rings") && !with_density().contains(&"moons"));
     }
 }

@@ -24,7 +24,7 @@ const SMALL_PIECE: usize = 1 << 13;
 pub struct Generation {
     /// Number of samples; one for each row of a bridge if absent.
     pub number: Option<usize>,
-    /// ddim, reverse-sde, flow or interpolant-sde; if absent, ddim, and flow for an interpolant.
+    /// One of [`Generation::methods`]; if absent, ddim, and flow for an interpolant.
     pub method: Option<String>,
     /// Steps from noise to data; the levels of the model's grid if absent.
     pub steps: Option<usize>,
@@ -75,6 +75,12 @@ struct Drawn {
 }
 
 impl Generation {
+    /// The names of all methods.
+    pub fn methods() -> Vec<&'static str> {
+        let other = ["flow", "interpolant-sde"];
+        Sampler::NAMES.into_iter().chain(other).collect()
+    }
+
     /// Makes the samples. One depends on its number and the seed alone.
     pub fn run(
         &self,
@@ -189,7 +195,7 @@ impl Generation {
             Err(_) => Err(Error::setting(
                 "method",
                 format!("'{name}'"),
-                "one of ddim, reverse-sde, flow, interpolant-sde",
+                format!("one of {}", Self::methods().join(", ")),
             )),
         }
     }

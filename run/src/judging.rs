@@ -116,8 +116,11 @@ impl Judging {
             return Ok(());
         }
         if let Some(end) = self.endpoints.get(1) {
-            let rows = end.rows(self.only_trained);
-            let mut points = rows[..rows.len().min(count * spec.dim)].to_vec();
+            let rows: Vec<&[f64]> = end.rows(self.only_trained).chunks(spec.dim).collect();
+            // All over the file: its rows may hang together.
+            let kept = rows.len().min(count);
+            let spread = (0..kept).flat_map(|k| rows[k * rows.len() / kept]);
+            let mut points: Vec<f64> = spread.copied().collect();
             let times: Vec<f64> = spec.grid.times().iter().rev().copied().collect();
             let velocity = energy.velocity()?;
             let ends = (spec.process.horizon(), times[0]);
@@ -331,7 +334,7 @@ fn from_record(content: &Content, endpoint: usize) -> Result<Endpoint> {
         fresh: standardise(system.sample_for(judge, MOST_ROWS, seed)),
         trained: record
             .rows
-            .filter(|_| content.record.streams == STREAMS)
+            .filter(|_| content.record.streams >= 2)
             .map(|rows| standardise(system.sample_for(drawn, rows.min(MOST_ROWS), seed))),
         name: format!("fresh rows of {}", record.name),
     })

@@ -2,6 +2,7 @@
 //! and interruption go through a [`Watch`].
 
 pub mod anneal;
+pub mod base;
 pub mod bridge;
 pub mod compare;
 pub mod compose;
@@ -16,6 +17,8 @@ pub mod files;
 pub mod free_energy;
 pub mod generate;
 pub mod judging;
+mod known_end;
+pub mod last_word;
 pub mod machine;
 pub mod named;
 pub mod notice;
@@ -25,6 +28,7 @@ pub mod run_folder;
 pub mod selftest;
 pub mod session;
 pub mod settings;
+mod smallest_time;
 pub mod train;
 pub mod watch;
 pub mod words;

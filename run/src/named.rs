@@ -1,7 +1,7 @@
 //! Choices by name: a word of a closed list, or a name with parameters.
 
-use serde::de::value::Error as Nothing;
-use serde::de::{DeserializeOwned, Error as _, Visitor};
+use serde::de::value::{MapDeserializer, StrDeserializer};
+use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::str::FromStr;
 
@@ -12,38 +12,40 @@ pub fn word<T: DeserializeOwned>(text: &str) -> std::result::Result<T, String> {
         .map_err(|error: toml::de::Error| error.message().to_string())
 }
 
-/// The words of a closed list, as serde knows them.
+/// The words of a closed list, as serde knows them: those of a plain choice, or the kinds of one with parameters.
 pub fn words_of<T: DeserializeOwned>() -> &'static [&'static str] {
-    /// Notes the list that a type asks its words to be from, and gives it none.
-    struct List<'a>(&'a mut &'static [&'static str]);
+    let of = |read: std::result::Result<T, Listed>| read.err().map_or(&[][..], |listed| listed.0);
+    match of(T::deserialize(StrDeserializer::new(NO_WORD))) {
+        [] => of(T::deserialize(MapDeserializer::new(
+            [("kind", NO_WORD)].into_iter(),
+        ))),
+        words => words,
+    }
+}
 
-    impl<'de> Deserializer<'de> for List<'_> {
-        type Error = Nothing;
+/// A word of no list, so that every list refuses it.
+const NO_WORD: &str = "";
 
-        fn deserialize_any<V: Visitor<'de>>(self, _: V) -> std::result::Result<V::Value, Nothing> {
-            Err(Nothing::custom("not a list of words"))
-        }
+/// The refusal of a word: the list it should have been from.
+#[derive(Debug)]
+struct Listed(&'static [&'static str]);
 
-        fn deserialize_enum<V: Visitor<'de>>(
-            self,
-            _: &'static str,
-            words: &'static [&'static str],
-            _: V,
-        ) -> std::result::Result<V::Value, Nothing> {
-            *self.0 = words;
-            Err(Nothing::custom("only the list was wanted"))
-        }
+impl std::fmt::Display for Listed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "expected one of {}", self.0.join(", "))
+    }
+}
 
-        serde::forward_to_deserialize_any! {
-            bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct
-            newtype_struct seq tuple tuple_struct map struct identifier ignored_any
-        }
+impl std::error::Error for Listed {}
+
+impl serde::de::Error for Listed {
+    fn custom<M: std::fmt::Display>(_: M) -> Self {
+        Listed(&[])
     }
 
-    let mut words: &'static [&'static str] = &[];
-    // Fails in any case: what counts is the list.
-    let _ = T::deserialize(List(&mut words));
-    words
+    fn unknown_variant(_: &str, words: &'static [&'static str]) -> Self {
+        Listed(words)
+    }
 }
 
 /// A choice with parameters: its name alone, or an inline table with the key `kind`.
@@ -83,7 +85,7 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for Named<T> {
 mod tests {
     use super::*;
     use diffclf::energy::Form;
-    use diffclf::process::Process;
+    use diffclf::process::{Process, Spacing};
     use diffclf::train::Decay;
 
     #[test]
@@ -93,7 +95,9 @@ mod tests {
         for name in words_of::<Form>() {
             word::<Form>(name).unwrap();
         }
-        // No list of words.
-        assert!(words_of::<Process>().is_empty());
+        // Choices with parameters, by their kinds; and what is no list.
+        assert_eq!(words_of::<Process>(), Process::NAMES);
+        assert_eq!(words_of::<Spacing>(), ["linear", "power"]);
+        assert!(words_of::<f64>().is_empty());
     }
 }

@@ -19,6 +19,20 @@ pub enum Notice {
         /// Rows there are to train on.
         to: usize,
     },
+    /// The mixture that the energy stands on.
+    Base {
+        /// Number and structure of its components.
+        shape: String,
+    },
+    /// The smallest time follows the data.
+    SmallestTime {
+        /// The time.
+        t_min: f64,
+        /// The noise at it, in standardised columns.
+        blur: f64,
+        /// The finest structure of the data, likewise.
+        finest: f64,
+    },
     /// Columns that vary much less than the others.
     NarrowColumns {
         /// How many.
@@ -35,15 +49,34 @@ impl Notice {
     pub fn words(&self) -> Words {
         match self {
             Self::NothingHeldOut { rows } => words!(
-                "no rows held out: 5 % of ",
+                "no rows held out: of ",
                 rows,
-                " rows are too few to judge by (choose a share with ",
+                " rows none can be spared (choose a share with ",
                 Setting::new("held_out"),
                 ")"
             ),
             Self::BatchLowered { from, to } => words!(format!(
                 "batch lowered from {from} to {to}: there are no more rows to train on"
             )),
+            Self::Base { shape } => words!(
+                "the energy stands on a mixture of ",
+                shape,
+                " components fitted to the rows (",
+                Setting::new("base"),
+                ")"
+            ),
+            Self::SmallestTime {
+                t_min,
+                blur,
+                finest,
+            } => words!(
+                format!(
+                    "smallest time {t_min:.2e}: the finest structure of the data has a width of {finest:.4} in standardised columns, \
+                     and a blur of {blur:.5} is left in the density ("
+                ),
+                Setting::new("t_min"),
+                ")"
+            ),
             Self::NarrowColumns {
                 count,
                 first,

@@ -1,11 +1,15 @@
 //! `Preparation`: all that a training needs besides threads, from settings and data, for a new run or one that goes on.
 
+use crate::base::{BaseKind, FoundBase, fit_base};
 use crate::data::{DataSet, Feed};
 use crate::endpoints::{check, facts, mixtures, moments};
 use crate::error::{Error, Result};
+use crate::known_end;
+use crate::last_word::{HeldOutRows, MOST_ROWS};
 use crate::notice::Notice;
-use crate::resolve::{Place, Resolved, resolve};
-use crate::settings::Settings;
+use crate::resolve::{Place, Resolved, outline, resolve};
+use crate::settings::{ScaleKind, Settings};
+use crate::watch::Watch;
 use crate::words;
 use crate::words::Setting;
 use diffclf::energy::Energy;
@@ -13,7 +17,7 @@ use diffclf::energy::exact::ExactPath;
 use diffclf::engine::{Isa, Pool};
 use diffclf::model::{Checkpoint, Content, Record};
 use diffclf::rng::STREAMS;
-use diffclf::train::{Endpoints, Source, State, Trainer};
+use diffclf::train::{Endpoints, Shuffled, Source, State, Trainer};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -29,6 +33,8 @@ pub struct Preparation {
     pub log_every: u64,
     /// What a person should know of it.
     pub notices: Vec<Notice>,
+    /// Rows that are not trained on, which have the last word about the density of a diffusion.
+    pub held_out_rows: Option<HeldOutRows>,
     /// The exact densities, if an objective compares with them.
     truth: Option<Arc<dyn Energy>>,
     feeds: Vec<Feed>,
@@ -36,11 +42,31 @@ pub struct Preparation {
 
 impl Preparation {
     /// A run from the start.
-    pub fn fresh(settings: &Settings, sets: &[DataSet]) -> Result<Self> {
+    pub fn fresh(
+        settings: &Settings,
+        sets: &[DataSet],
+        pool: &Pool,
+        isa: Isa,
+        watch: &dyn Watch,
+    ) -> Result<Self> {
         check(sets)?;
         let mut odd = Vec::new();
         let place = Place::Measured(moments(sets, &mut odd)?);
-        let mut resolved = resolve(settings, &facts(sets, place))?;
+        let mut facts = facts(sets, place);
+        if let ([set], true) = (sets, facts.given) {
+            facts.columns = Some(set.columns()?);
+        }
+        let outline = outline(settings, &facts)?;
+        if outline.base != BaseKind::Gaussian {
+            watch.note("fitting a mixture for the energy to stand on");
+        }
+        facts.base = fit_base(&outline, sets, pool, isa)?;
+        let mut resolved = resolve(settings, &facts)?;
+        // One scale for all columns is what narrow ones suffer from.
+        odd.retain(|notice| {
+            resolved.settings.scale == Some(ScaleKind::Common)
+                || !matches!(notice, Notice::NarrowColumns { .. })
+        });
         resolved.notices.extend(odd);
         let content = Content {
             spec: resolved.spec.clone(),
@@ -74,7 +100,16 @@ impl Preparation {
                 });
             }
         }
-        let resolved = resolve(settings, &facts(sets, Place::of(&content)))?;
+        let mut facts = facts(sets, Place::of(&content));
+        facts.base = content.spec.base.clone().map(|ends| FoundBase {
+            shape: format!("{} {}", ends.start.components(), ends.start.spread_name()),
+            nats: (f64::INFINITY, 0.0),
+            finest: ends.start.smallest_width(),
+            multiplicity: 1.0,
+            ends,
+        });
+        let mut resolved = resolve(settings, &facts)?;
+        resolved.notices.clear();
         let fits = resolved.spec == content.spec
             && resolved.train == content.record.settings
             && sets.len() == content.record.data.len()
@@ -103,7 +138,19 @@ impl Preparation {
                 Ok(rows.feed(k, train.batch, train.seed, share))
             })
             .collect::<Result<Vec<_>>>()?;
+        let held_out_rows = match (sets, train.held_out) {
+            ([set], Some(rule)) => {
+                let rows = set.prepare(&content.standardisation)?;
+                let shares = rows.in_order(0, train.seed, rule.share);
+                shares.map(|[_, rest]| taken(&rest, content.spec.dim))
+            }
+            _ => None,
+        };
+        if let (Some(feed), Some(set)) = (feeds.first(), sets.first()) {
+            known_end::check(&content, feed, set.record().rows)?;
+        }
         Ok(Self {
+            held_out_rows,
             truth: truth(&content, sets)?,
             settings: resolved.settings,
             log_every: resolved.log_every,
@@ -148,6 +195,17 @@ impl Preparation {
         let endpoints = self.endpoints(|feed| feed.held_out.as_ref().map(|(source, _)| source));
         Some((endpoints?, rows))
     }
+}
+
+/// The first rows of a share, in their order.
+fn taken(share: &Shuffled, dim: usize) -> HeldOutRows {
+    let mut rows = Vec::new();
+    let mut row = vec![0f32; dim];
+    for k in 0..share.rows().min(MOST_ROWS) {
+        share.copy_in_order(k, &mut row);
+        rows.extend(row.iter().map(|x| f64::from(*x)));
+    }
+    HeldOutRows { rows }
 }
 
 /// The exact densities of the data in the model's coordinates, if an objective compares with them.

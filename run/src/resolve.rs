@@ -1,9 +1,11 @@
 //! `resolve`: from settings and the facts of the data to a complete definition of the run, as a pure function.
 
+use crate::base::{BaseKind, FoundBase};
 use crate::error::{Error, Result};
 use crate::named::Named;
 use crate::notice::Notice;
-use crate::settings::Settings;
+use crate::settings::{ScaleKind, Settings};
+use crate::smallest_time;
 use crate::words;
 use crate::words::Setting;
 use diffclf::energy::{Coordinates, Form, ModelSpec, Moments};
@@ -11,13 +13,29 @@ use diffclf::model::Content;
 use diffclf::network::NetworkSpec;
 use diffclf::objective::{ObjectiveName, Term, closeness, parse_terms};
 use diffclf::process::sampler::Close;
-use diffclf::process::{Process, TimeGrid, TimeSampler};
+use diffclf::process::{Process, TimeSampler};
 use diffclf::train::{Adam, Decay, HeldOut, Rate, StageSettings, TrainSettings};
 
-/// Without being asked for, rows are held out only where at least so many remain to judge by.
-const FEWEST_HELD_OUT: usize = 32;
-/// Share of the rows that is held out unless asked otherwise.
-const HELD_OUT: f64 = 0.05;
+/// Without being asked for, rows are held out only of at least so many.
+const FEWEST_ROWS: usize = 60;
+/// Rows that are held out where a twentieth is fewer, up to a fifth of all.
+const ENOUGH_HELD_OUT: f64 = 100.0;
+/// Rows per step on a mixture, which leaves little to learn.
+const BATCH_ON_MIXTURE: usize = 512;
+
+/// Share of so many rows that is held out unless asked otherwise.
+fn usual_share(rows: usize) -> f64 {
+    (ENOUGH_HELD_OUT / rows as f64).clamp(0.05, 0.2)
+}
+
+/// Columns of a hidden layer for so many given rows: few rows cannot fix many numbers.
+fn usual_width(rows: Option<usize>) -> usize {
+    match rows {
+        Some(0..500) => 32,
+        Some(500..3000) => 64,
+        _ => 128,
+    }
+}
 
 /// What the settings need to know of the data.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,6 +48,10 @@ pub struct Facts {
     pub has_end: bool,
     /// Where the rows lie.
     pub place: Place,
+    /// Centre and spread of each column, of rows that are given.
+    pub columns: Option<Vec<[f64; 2]>>,
+    /// The mixture that was fitted to the rows, if one was asked for.
+    pub base: Option<FoundBase>,
 }
 
 /// Where the rows lie.
@@ -76,14 +98,43 @@ pub struct Resolved {
     pub notices: Vec<Notice>,
 }
 
+/// What a base is fitted with: decided before there is one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outline {
+    /// The kind that is asked for.
+    pub base: BaseKind,
+    /// The map to the model's coordinates.
+    pub coordinates: Coordinates,
+    /// Share of the rows that is held out.
+    pub held_out: f64,
+    /// Seed.
+    pub seed: u64,
+}
+
+/// The first part of [`resolve`], which no base enters.
+pub fn outline(settings: &Settings, facts: &Facts) -> Result<Outline> {
+    let mut filling = Filling {
+        settings: settings.clone(),
+        notices: Vec::new(),
+    };
+    let held_out = filling.held_out(facts)?.map_or(0.0, |rule| rule.share);
+    Ok(Outline {
+        base: filling.base(facts)?,
+        coordinates: filling.coordinates(facts)?.0,
+        held_out,
+        seed: settings.seed.unwrap_or(0),
+    })
+}
+
 /// Fills in the defaults, which follow the data, and refuses what does not fit.
 pub fn resolve(settings: &Settings, facts: &Facts) -> Result<Resolved> {
     let mut filling = Filling {
         settings: settings.clone(),
         notices: Vec::new(),
     };
+    filling.settle_base(facts)?;
     let train = filling.train(facts)?;
-    let (standardisation, moments) = filling.coordinates(&facts.place)?;
+    let (standardisation, moments) = filling.coordinates(facts)?;
     let spec = filling.spec(facts, moments)?;
     train.validate(&spec)?;
     let log_every = filling.log_every()?;
@@ -108,7 +159,11 @@ impl Filling {
         let held_out = self.held_out(facts)?;
         let batch = self.batch(facts);
         let s = &mut self.settings;
-        let terms = parse_terms(s.objective.get_or_insert_with(|| "dsm+diffclf".into()))?;
+        let usual = match s.base {
+            Some(BaseKind::Mixture) => "dsm+diffclf+0.5*anchor",
+            _ => "dsm+diffclf",
+        };
+        let terms = parse_terms(s.objective.get_or_insert_with(|| usual.into()))?;
         let members = || terms.iter().map(|term| term.objective.objective());
         let score_only = terms
             .iter()
@@ -125,9 +180,14 @@ impl Filling {
             None => TimeSampler::default(),
         };
         let steps = *s.steps.get_or_insert(2000);
+        // A mixture has the score nearly right before the first step.
+        let score = match s.base {
+            Some(BaseKind::Mixture) => 1000,
+            _ => 2000,
+        };
         let score_steps = *s
             .score_steps
-            .get_or_insert(if score_only { 0 } else { 2000 });
+            .get_or_insert(if score_only { 0 } else { score });
         let rate = Rate {
             peak: *s.rate.get_or_insert(1e-3),
             decay: *s.decay.get_or_insert(Decay::Cosine),
@@ -168,7 +228,11 @@ impl Filling {
     }
 
     fn batch(&mut self, facts: &Facts) -> usize {
-        let from = self.settings.batch.unwrap_or(2048);
+        let usual = match self.settings.base {
+            Some(BaseKind::Mixture) => BATCH_ON_MIXTURE,
+            _ => 2048,
+        };
+        let from = self.settings.batch.unwrap_or(usual);
         let to = lowered_batch(from, facts.rows, self.settings.held_out);
         if to < from {
             self.notices.push(Notice::BatchLowered { from, to });
@@ -189,13 +253,13 @@ impl Filling {
             return Ok(None);
         };
         // A fixed set drawn from a system stands for an experiment of the paper, which trains on all of it.
-        let enough = held_out_rows(rows, HELD_OUT) >= FEWEST_HELD_OUT && facts.given;
+        let enough = rows >= FEWEST_ROWS && facts.given;
         if s.held_out.is_none() && facts.given && !enough {
             self.notices.push(Notice::NothingHeldOut { rows });
         }
         let share = *s
             .held_out
-            .get_or_insert(if enough { HELD_OUT } else { 0.0 });
+            .get_or_insert(if enough { usual_share(rows) } else { 0.0 });
         if share == 0.0 {
             return Ok(None);
         }
@@ -213,10 +277,87 @@ impl Filling {
         }))
     }
 
+    /// The base that is asked for. A mixture has places of its own, so it suits no particles; a Gaussian is the paper's choice, and that
+    /// of rows drawn from a built-in system.
+    fn base(&self, facts: &Facts) -> Result<BaseKind> {
+        let particles = self.settings.particles.is_some();
+        match self.settings.base {
+            Some(BaseKind::Mixture) if particles => Err(Error::Refused(words!(
+                Setting::to("base", "mixture"),
+                " knows the places and names of particles, and ",
+                Setting::new("particles"),
+                " asks for an energy that does not; leave one of them out"
+            ))),
+            Some(BaseKind::Auto) | None if particles || facts.has_end || !facts.given => {
+                Ok(BaseKind::Gaussian)
+            }
+            None => Ok(BaseKind::Auto),
+            Some(kind) => Ok(kind),
+        }
+    }
+
+    /// Which base it is in the end, with a word about it.
+    fn settle_base(&mut self, facts: &Facts) -> Result<()> {
+        let asked = self.base(facts)?;
+        let settled = match (&facts.base, asked) {
+            (None, _) | (_, BaseKind::Gaussian) => BaseKind::Gaussian,
+            (Some(_), BaseKind::Mixture) => BaseKind::Mixture,
+            (Some(base), BaseKind::Auto) => {
+                // The Gaussian of the model's coordinates, on the data that gave it mean 0 and variance 1.
+                let dim = base.ends.start.dim() as f64;
+                let gaussian = -0.5 * dim * (std::f64::consts::TAU.ln() + 1.0);
+                if base.nats.0 > gaussian {
+                    BaseKind::Mixture
+                } else {
+                    BaseKind::Gaussian
+                }
+            }
+        };
+        self.settings.base = Some(settled);
+        if let (Some(base), BaseKind::Mixture) = (&facts.base, settled) {
+            self.notices.push(Notice::Base {
+                shape: base.shape.clone(),
+            });
+        }
+        Ok(())
+    }
+
+    /// The base of the model.
+    fn found<'f>(&self, facts: &'f Facts) -> Option<&'f FoundBase> {
+        let mixture = self.settings.base == Some(BaseKind::Mixture);
+        facts.base.as_ref().filter(|_| mixture)
+    }
+
+    /// How columns are scaled.
+    fn scale(&mut self, facts: &Facts) -> Result<ScaleKind> {
+        let s = &mut self.settings;
+        let standardise = *s.standardise.get_or_insert(true);
+        let particles = s.particles.is_some();
+        let usual = if !standardise {
+            ScaleKind::None
+        } else if particles || facts.has_end || facts.columns.is_none() {
+            ScaleKind::Common
+        } else {
+            ScaleKind::Column
+        };
+        let scale = *s.scale.get_or_insert(usual);
+        let refused = match scale {
+            ScaleKind::Column if particles => "particles",
+            ScaleKind::Column | ScaleKind::Common if !standardise => "standardise",
+            _ => return Ok(scale),
+        };
+        Err(Error::Refused(words!(
+            Setting::new("scale"),
+            " and ",
+            Setting::new(refused),
+            " contradict each other: particles share one scale, and data that are not standardised have none"
+        )))
+    }
+
     /// The model's coordinates, and mean and variance of the data in them.
-    fn coordinates(&mut self, place: &Place) -> Result<(Coordinates, Moments)> {
-        let standardise = *self.settings.standardise.get_or_insert(true);
-        let moments = match place {
+    fn coordinates(&mut self, facts: &Facts) -> Result<(Coordinates, Moments)> {
+        let scale = self.scale(facts)?;
+        let moments = match &facts.place {
             Place::Chosen {
                 standardisation,
                 moments,
@@ -228,29 +369,47 @@ impl Filling {
             None => moments,
         };
         let dim = moments.mean.len();
-        if !standardise {
-            return Ok((Coordinates::identity(dim), moments));
-        }
         let standard = Moments {
             mean: vec![0.0; dim],
             variance: 1.0,
         };
-        Ok((moments.coordinates(), standard))
+        match (scale, &facts.columns) {
+            (ScaleKind::None, _) => Ok((Coordinates::identity(dim), moments)),
+            (ScaleKind::Common, _) => Ok((moments.coordinates(), standard)),
+            (ScaleKind::Column, Some(columns)) => Ok((
+                Coordinates {
+                    shift: columns.iter().map(|column| column[0]).collect(),
+                    scale: columns
+                        .iter()
+                        .map(|column| column[1])
+                        .collect::<Vec<_>>()
+                        .into(),
+                },
+                standard,
+            )),
+            (ScaleKind::Column, None) => Err(Error::Refused(words!(
+                Setting::to("scale", "column"),
+                " needs rows that are given; choose ",
+                Setting::to("scale", "common")
+            ))),
+        }
     }
 
     /// The model, for data of these moments in its coordinates.
     fn spec(&mut self, facts: &Facts, moments: Moments) -> Result<ModelSpec> {
         let process = self.process(facts.has_end)?;
+        let found = self.found(facts);
         let s = &mut self.settings;
         let mut spec = ModelSpec::new(moments.mean.len(), process);
         (spec.mean, spec.variance) = (moments.mean, moments.variance);
-        spec.grid = TimeGrid::new(
-            *s.grid_levels.get_or_insert(spec.grid.levels()),
-            *s.t_min.get_or_insert(spec.grid.t_min()),
-            *s.t_max.get_or_insert(spec.grid.t_max()),
-            s.spacing.get_or_insert(Named(spec.grid.spacing())).0,
-        )?;
-        let width = *s.width.get_or_insert(128);
+        spec.base = found.map(|base| base.ends.clone());
+        let finest = found.map_or(f64::INFINITY, |base| base.finest);
+        let notice = smallest_time::fill(s, &process, finest, spec.variance.sqrt());
+        self.notices.extend(notice);
+        let s = &mut self.settings;
+        spec.grid = smallest_time::grid(s, &process, finest)?;
+        let rows = facts.rows.filter(|_| facts.given && s.particles.is_none());
+        let width = *s.width.get_or_insert(usual_width(rows));
         let depth = *s.depth.get_or_insert(4);
         spec.network = match s.particles {
             None => NetworkSpec::Mlp { width, depth },
@@ -330,6 +489,7 @@ pub fn lowered_batch(batch: usize, rows: Option<usize>, held_out: Option<f64>) -
 #[cfg(test)]
 mod tests {
     use super::*;
+    use diffclf::base::{BaseEnds, MixtureBase, Spread};
 
     fn settings(text: &str) -> Settings {
         toml::from_str(text).unwrap()
@@ -341,6 +501,8 @@ mod tests {
             rows: Some(rows),
             given: true,
             has_end: false,
+            columns: None,
+            base: None,
             place: Place::Measured(Moments {
                 mean: vec![0.5, -2.0, 0.25],
                 variance: 2.0,
@@ -406,21 +568,26 @@ mod tests {
     }
 
     #[test]
-    fn few_rows_shrink_the_batch_and_hold_nothing_out() {
-        let resolved = resolve(&Settings::default(), &rows(100)).unwrap();
-        assert_eq!((resolved.train.batch, resolved.train.held_out), (100, None));
+    fn few_rows_shrink_the_batch_and_the_network_and_are_still_held_out() {
+        let resolved = resolve(&Settings::default(), &rows(59)).unwrap();
+        assert_eq!((resolved.train.batch, resolved.train.held_out), (59, None));
         assert_eq!(
             resolved.notices,
             [
-                Notice::NothingHeldOut { rows: 100 },
-                Notice::BatchLowered {
-                    from: 2048,
-                    to: 100
-                }
+                Notice::NothingHeldOut { rows: 59 },
+                Notice::BatchLowered { from: 2048, to: 59 }
             ]
         );
         let told: Vec<_> = resolved.notices.iter().map(Notice::to_string).collect();
-        assert!(told[0].contains("with held_out)") && told[1].contains("2048 to 100"));
+        assert!(told[0].contains("with held_out)") && told[1].contains("2048 to 59"));
+        let share = |count| {
+            let resolved = resolve(&Settings::default(), &rows(count)).unwrap();
+            let held_out = resolved.train.held_out.map_or(0.0, |rule| rule.share);
+            (held_out, resolved.settings.width)
+        };
+        assert_eq!(share(60), (0.2, Some(32)));
+        assert_eq!(share(1000), (0.1, Some(64)));
+        assert_eq!(share(50_000), (0.05, Some(128)));
         let resolved = resolve(&settings("held_out = 0.1"), &rows(100)).unwrap();
         assert_eq!((resolved.train.batch, resolved.notices.len()), (90, 1));
         // A system's rows are all trained on, unless asked otherwise.
@@ -442,6 +609,88 @@ mod tests {
             ),
             (10, 1, 2)
         );
+    }
+
+    /// A mixture in three dimensions, as a fit would find it.
+    fn found(finest: f64) -> FoundBase {
+        let spread = Spread::Diagonal {
+            variances: vec![0.5, 0.2, finest * finest],
+            basis: None,
+        };
+        FoundBase {
+            ends: BaseEnds {
+                start: MixtureBase::new(3, vec![1.0], vec![0.1, -0.2, 0.0], spread).unwrap(),
+                end: None,
+            },
+            shape: "1 diagonal".into(),
+            nats: (-3.0, 0.1),
+            finest,
+            multiplicity: 1.0,
+        }
+    }
+
+    #[test]
+    fn the_base_decides_objective_and_smallest_time() {
+        let with = |text: &str, finest: f64| {
+            let facts = Facts {
+                base: Some(found(finest)),
+                ..rows(5000)
+            };
+            resolve(&settings(text), &facts).unwrap()
+        };
+        let resolved = with("", 0.2);
+        assert_eq!(resolved.settings.base, Some(BaseKind::Mixture));
+        assert_eq!(
+            resolved.settings.objective.as_deref(),
+            Some("dsm+diffclf+0.5*anchor")
+        );
+        let (spec, process) = (&resolved.spec, resolved.spec.process);
+        assert!((process.noise_level(spec.grid.t_min()) - 0.02).abs() < 1e-9);
+        assert!(spec.base.is_some() && spec.validate().is_ok());
+        assert!(
+            resolved
+                .notices
+                .iter()
+                .any(|n| n.to_string().contains("t_min"))
+        );
+        // Finer structures: a finer first level, and a second one that does not drown them.
+        let fine = with("", 0.005).spec;
+        assert!(process.noise_level(fine.grid.times()[1]) <= 0.0025);
+        assert_eq!(with("t_min = 0.01", 0.2).spec.grid.t_min(), 0.01);
+        // One Gaussian where it is asked for, or where it makes held-out rows more likely: -4.26 nats in three dimensions.
+        assert_eq!(with("base = \"gaussian\"", 0.2).spec.base, None);
+        let mut facts = Facts {
+            base: Some(found(0.2)),
+            ..rows(5000)
+        };
+        facts.base.as_mut().unwrap().nats.0 = -4.3;
+        let resolved = resolve(&Settings::default(), &facts).unwrap();
+        assert_eq!(
+            (resolved.spec.base, resolved.settings.objective.as_deref()),
+            (None, Some("dsm+diffclf"))
+        );
+        // Read back, nothing changes.
+        let resolved = with("", 0.2);
+        let again = settings(&resolved.settings.to_toml().unwrap());
+        assert_eq!(again, resolved.settings);
+        let outline = outline(&settings("particles = 3"), &rows(100)).unwrap();
+        assert_eq!(outline.base, BaseKind::Gaussian);
+        assert!(resolve(&settings("particles = 3\nbase = \"mixture\""), &rows(100)).is_err());
+    }
+
+    #[test]
+    fn columns_are_scaled_each_or_all_alike() {
+        let facts = Facts {
+            columns: Some(vec![[0.5, 1.0], [-2.0, 30.0], [0.25, 0.01]]),
+            ..rows(5000)
+        };
+        let map = |text: &str| resolve(&settings(text), &facts).map(|found| found.standardisation);
+        assert_eq!(map("").unwrap().scale, vec![1.0, 30.0, 0.01].into());
+        assert_eq!(map("scale = \"common\"").unwrap().scale, 2f64.sqrt().into());
+        assert_eq!(map("scale = \"none\"").unwrap(), Coordinates::identity(3));
+        assert_eq!(map("particles = 3").unwrap().scale.numbers().len(), 1);
+        assert!(map("particles = 3\nscale = \"column\"").is_err());
+        assert!(map("standardise = false\nscale = \"column\"").is_err());
     }
 
     #[test]

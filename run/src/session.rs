@@ -1,9 +1,11 @@
 //! What goes along with `diffclf train`: log, checkpoints, progress, and a good end whatever happens.
 
 use crate::error::{Error, Result};
+use crate::last_word::{HeldOutRows, LastWord, last_word, normalise};
 use crate::run_folder::{Log, RunFolder};
 use crate::watch::{Bar, Watch, duration_text};
 use diffclf::Error as CoreError;
+use diffclf::engine::{Isa, Pool};
 use diffclf::model::{Checkpoint, Content, Model};
 use diffclf::train::{
     End, Losses, Moment, Observer, State, StepReport, TrainSettings, Trainer, run,
@@ -29,6 +31,12 @@ pub struct Session {
     pub checkpoint_every: Duration,
     /// Who follows it.
     pub watch: Arc<dyn Watch>,
+    /// Rows that have the last word.
+    pub held_out: Option<HeldOutRows>,
+    /// Threads.
+    pub pool: Arc<Pool>,
+    /// Kernels.
+    pub isa: Isa,
 }
 
 /// A session while it trains: what is shown, and when the last checkpoint was.
@@ -40,6 +48,8 @@ struct Course {
     last_checkpoint: Instant,
     /// Losses of the last step, in words.
     last: String,
+    /// What the held-out rows said in the end.
+    last_word: Option<LastWord>,
 }
 
 impl Observer for Course {
@@ -83,9 +93,13 @@ impl Observer for Course {
 
     fn keep(&mut self, state: &State, moment: Moment) -> Result<()> {
         self.session.save(state)?;
-        if moment != Moment::Within {
-            let model = self.session.model(state);
-            self.session.folder.write_model(&model)?;
+        match moment {
+            Moment::Within => {}
+            Moment::Finished => self.last_word = self.session.write_last(state)?,
+            Moment::StageEnd | Moment::Stopped => {
+                let model = self.session.model(state);
+                self.session.folder.write_model(&model)?;
+            }
         }
         self.last_checkpoint = Instant::now();
         Ok(())
@@ -111,7 +125,7 @@ impl Session {
         let settings = &self.content.record.settings;
         let total = settings.steps();
         if trainer.finished() {
-            self.folder.write_model(&self.model(trainer.state()))?;
+            self.write_last(trainer.state())?;
             self.watch.note(&format!(
                 "finished already: {}",
                 self.folder.model_path().display()
@@ -124,6 +138,7 @@ impl Session {
             begin,
             last_checkpoint: begin,
             last: String::new(),
+            last_word: None,
             session: self,
         };
         let end = run(&mut trainer, &mut course)?;
@@ -132,6 +147,7 @@ impl Session {
             session,
             progress,
             last,
+            last_word,
             ..
         } = course;
         let close = |text: &str| progress.into_iter().for_each(|bar| bar.finish(text));
@@ -144,12 +160,27 @@ impl Session {
             });
         }
         close(&format!("{step} steps, {last}"));
+        if let Some(word) = last_word {
+            session.watch.note(&word.text());
+        }
         session.watch.note(&format!(
             "model: {} (trained for {})",
             session.folder.model_path().display(),
             duration_text(Duration::from_secs_f64(seconds.clamp(0.0, 1e12)))
         ));
         Ok(())
+    }
+
+    /// Writes the model of the last step, or of the mixture it stands on if that was better.
+    fn write_last(&self, state: &State) -> Result<Option<LastWord>> {
+        let mut model = self.model(state);
+        normalise(&mut model, &self.pool, self.isa)?;
+        let word = match &self.held_out {
+            Some(rows) => Some(last_word(&mut model, rows, &self.pool, self.isa)?),
+            None => None,
+        };
+        self.folder.write_model(&model)?;
+        Ok(word)
     }
 
     fn model(&self, state: &State) -> Model {

@@ -1,5 +1,6 @@
 //! The settings of a training run: one list of keys, the same on the command line, in a TOML file and in `config.toml`.
 
+use crate::base::BaseKind;
 use crate::error::{Error, Result};
 use crate::named::Named;
 use diffclf::energy::Form;
@@ -10,6 +11,18 @@ use std::path::{Path, PathBuf};
 
 /// Seeds go through TOML, whose integers are signed.
 pub const LARGEST_SEED: u64 = i64::MAX as u64;
+
+/// How columns are scaled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ScaleKind {
+    /// Each by its own spread.
+    Column,
+    /// All by their common spread.
+    Common,
+    /// Not at all.
+    None,
+}
 
 /// Everything that defines a run. A key that is absent has its default; [`resolve`](crate::resolve::resolve) fills the defaults in,
 /// so that the configuration written to the run folder is complete.
@@ -32,6 +45,9 @@ pub struct Settings {
     pub samples: Option<usize>,
     /// Shift and scale the data to mean 0 and scalar variance 1 [default: true]
     pub standardise: Option<bool>,
+    /// One scale for each column, one for all, or none [default: column for rows that are given; common for particles, two
+    /// endpoints and built-in systems]
+    pub scale: Option<ScaleKind>,
     /// Share of the rows that is never trained on, 0 for none [default: 0.05 of a file, where that gives 32 rows]
     pub held_out: Option<f64>,
     /// Steps between two evaluations on the held-out rows [default: 100]
@@ -55,6 +71,9 @@ pub struct Settings {
     pub particles: Option<usize>,
     /// How the network gives the energy [default: follows process and network]
     pub form: Option<Form>,
+    /// What the energy stands on: a Gaussian, or a mixture fitted to the rows [default: auto, a mixture for given rows where it makes
+    /// held-out rows more likely]
+    pub base: Option<BaseKind>,
 
     /// Weighted sum of losses, such as dsm+0.5*diffclf [default: dsm+diffclf]
     pub objective: Option<String>,

@@ -57,7 +57,8 @@ fn run(job: Job, sets: Option<Vec<DataSet>>) -> Result<()> {
         job.watch.notice(notice);
     }
     let isa = isa_of(&preparation.settings)?;
-    let trainer = preparation.trainer(job.pool, isa)?;
+    let trainer = preparation.trainer(job.pool.clone(), isa)?;
+    let held_out = preparation.held_out_rows.clone();
     let (log, seconds) = folder.log(trainer.state().step)?;
     Session {
         folder,
@@ -67,6 +68,9 @@ fn run(job: Job, sets: Option<Vec<DataSet>>) -> Result<()> {
         seconds,
         checkpoint_every: job.checkpoint_every,
         watch: job.watch,
+        held_out,
+        pool: job.pool,
+        isa,
     }
     .train(trainer)
 }
@@ -85,9 +89,9 @@ fn begun(job: &Job, sets: Option<Vec<DataSet>>) -> Result<(RunFolder, Preparatio
         Some(sets) => sets,
         None => open(settings, &*job.watch)?,
     };
-    let mut preparation = Preparation::fresh(settings, &sets)?;
+    let isa = isa_of(settings)?;
+    let mut preparation = Preparation::fresh(settings, &sets, &job.pool, isa, &*job.watch)?;
     preparation.state = job.first_stage.clone();
-    isa_of(settings)?;
     let folder = RunFolder::create(&job.path, &absolute(preparation.settings.clone())?)?;
     Ok((folder, preparation))
 }
@@ -111,7 +115,7 @@ fn continued(job: &Job, sets: Option<Vec<DataSet>>) -> Result<(RunFolder, Prepar
     saved.refuse_conflicts(&wanted, &job.path)?;
     let preparation = match folder.checkpoint()? {
         Some(checkpoint) => Preparation::resumed(&saved, &sets, checkpoint, &job.path)?,
-        None => Preparation::fresh(&saved, &sets)?,
+        None => Preparation::fresh(&saved, &sets, &job.pool, isa_of(&saved)?, &*job.watch)?,
     };
     Ok((folder, preparation))
 }

@@ -3,6 +3,7 @@
 
 use crate::annealing::{OutputArgs, SmcArgs, write_rows};
 use crate::bridge::BridgeArgs;
+use crate::help;
 use crate::opened::ModelArgs;
 use crate::print::print;
 use crate::terminal::Terminal;
@@ -11,6 +12,7 @@ use diffclf_report::annealing;
 use diffclf_report::text::table_text;
 use diffclf_run::anneal::{AnnealMethod, Annealed, Annealing};
 use diffclf_run::error::Result;
+use diffclf_run::named::word;
 use serde_json::{Value, json};
 
 const EXAMPLES: &str = "\
@@ -35,28 +37,15 @@ Between two built-in mixtures --velocity exact uses exact velocity and score, an
 
 exchange runs replica exchange: -n ladders side by side, --moves kernel steps in each of --sweeps sweeps.";
 
-/// How particles are run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Method {
-    /// Sequential Monte Carlo
-    Smc,
-    /// Annealed importance sampling: never resampled
-    Ais,
-    /// Replica exchange over time
-    Exchange,
-}
-
 /// Run a model's path by SMC, AIS or replica exchange.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     #[command(flatten)]
     model: ModelArgs,
-    /// Method
-    #[arg(long, value_enum, default_value = "smc")]
-    method: Method,
-    /// System whose exact density takes the place of the last marginal: mog40, mog2, two-modes, rings, ...
-    #[arg(long, value_name = "SYSTEM")]
+    #[arg(long, help = help::anneal_method(), value_name = "NAME", default_value = "smc", value_parser = word::<AnnealMethod>)]
+    method: AnnealMethod,
+    #[arg(long, help = help::target(), value_name = "SYSTEM")]
     target: Option<String>,
     /// Seed of the target's own parameters
     #[arg(long, value_name = "SEED", default_value_t = 0)]
@@ -82,11 +71,7 @@ pub struct Args {
 pub fn run(args: Args) -> Result<()> {
     args.out.check()?;
     let asked = Annealing {
-        method: match args.method {
-            Method::Smc => AnnealMethod::Smc,
-            Method::Ais => AnnealMethod::Ais,
-            Method::Exchange => AnnealMethod::Exchange,
-        },
+        method: args.method,
         target: args.target.clone(),
         system_seed: args.system_seed,
         diffusion: args.diffusion,

@@ -1,5 +1,6 @@
 //! `diffclf compare`: how far apart two samples are, beside how far apart two samples of the second's law are.
 
+use crate::help;
 use crate::print::print;
 use diffclf::metric::ComparisonSettings;
 use diffclf_report::comparison;
@@ -33,8 +34,7 @@ pub struct Args {
     /// Reference samples
     #[arg(value_name = "B.npy", required_unless_present = "system")]
     reference: Option<PathBuf>,
-    /// Compare with exact samples of a built-in system instead
-    #[arg(long, value_name = "NAME", conflicts_with = "reference")]
+    #[arg(long, help = help::compared_system(), value_name = "NAME", conflicts_with = "reference")]
     system: Option<String>,
     /// Seed of the system's own parameters
     #[arg(long, value_name = "SEED", default_value_t = 0)]

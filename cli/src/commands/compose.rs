@@ -1,6 +1,7 @@
 //! `diffclf compose`: samples of products, mixtures and powers of models, by sequential Monte Carlo.
 
 use crate::annealing::{OutputArgs, SmcArgs};
+use crate::help;
 use crate::machine::MachineArgs;
 use crate::print::print;
 use crate::terminal::Terminal;
@@ -37,11 +38,9 @@ pub struct Args {
     /// A model of the expression: NAME=FILE
     #[arg(long, value_name = "NAME=FILE")]
     model: Vec<String>,
-    /// A built-in system of the expression with exact densities: NAME=SYSTEM (mog40, mog2, two-modes, upper-pair, lower-pair)
-    #[arg(long, value_name = "NAME=SYSTEM")]
+    #[arg(long, help = help::composed_system(), value_name = "NAME=SYSTEM")]
     system: Vec<String>,
-    /// Also print the shares of regions beside the truth: quadrants (upper-pair or lower-pair) or rings-and-boxes (rings and boxes)
-    #[arg(long, value_name = "REGIONS", value_parser = word::<Regions>)]
+    #[arg(long, help = help::regions(), value_name = "REGIONS", value_parser = word::<Regions>)]
     regions: Option<Regions>,
     /// Seed of the systems' own parameters
     #[arg(long, value_name = "SEED", default_value_t = 0)]

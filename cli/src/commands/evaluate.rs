@@ -1,5 +1,6 @@
 //! `diffclf evaluate`: a model beside the exact answer of the system it was trained on.
 
+use crate::help;
 use crate::opened::{ModelArgs, RecordArgs};
 use crate::print::print;
 use crate::terminal::Terminal;
@@ -26,8 +27,7 @@ can be better than its optimum, so look at the excess.";
 pub struct Args {
     #[command(flatten)]
     model: ModelArgs,
-    /// System with known marginals: mog40, mog2, two-modes [default: the one the model was trained on]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, help = help::judged_system(), value_name = "NAME")]
     system: Option<String>,
     /// System at the second endpoint of an interpolant [default: the one the model was trained on]
     #[arg(long, value_name = "NAME")]
@@ -80,9 +80,14 @@ pub fn run(args: Args) -> Result<()> {
         found.grid.levels()
     );
     let evaluation = &found.evaluation;
+    let more = if args.all {
+        ""
+    } else {
+        "(all levels and modes with --all)\n"
+    };
     let nats = &found.likelihood;
     print(&format!(
-        "{title}\n\nlog-likelihood of fresh samples at the smallest time: {:.3} nats per row, exact {:.3}, difference {:+.3} ± {:.3}\n\n{}\n{}\n{}",
+        "{title}\n\nlog-likelihood of fresh samples at the smallest time: {:.3} nats per row, exact {:.3}, difference {:+.3} ± {:.3}\n\n{}\n{}\n{}{more}",
         nats.model,
         nats.exact,
         nats.lead.mean,

@@ -1,5 +1,6 @@
 //! `diffclf reproduce`: the paper's tables and figures, each by one command.
 
+use crate::help;
 use crate::machine::MachineArgs;
 use crate::print::{note, print};
 use crate::terminal::Terminal;
@@ -31,8 +32,7 @@ Exit codes: 0 the orders that the paper claims hold, 1 one of them does not, 2 w
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The experiment (see --list)
-    #[arg(value_name = "NAME", required_unless_present = "list")]
+    #[arg(help = help::experiment(), value_name = "NAME", required_unless_present = "list")]
     name: Option<String>,
     /// Show all experiments with their cost
     #[arg(long, conflicts_with = "name")]

@@ -2,6 +2,7 @@
 
 use crate::annealing::write_rows;
 use crate::bridge::BridgeArgs;
+use crate::help;
 use crate::opened::{ModelArgs, RecordArgs};
 use crate::terminal::Terminal;
 use diffclf::format::npy::write_npy;
@@ -34,7 +35,7 @@ Interpolants carry rows of one endpoint to the other, along their velocity; trai
 flow is deterministic, interpolant-sde adds noise g(t) all along: the law of the result is the same for every g, a larger one forgives
 more errors of the velocity and wants more steps. Both stop at the time of the model's grid next to the endpoint, whose little noise
 stays in the samples. Log-densities are the model's own, known up to one constant. Between two built-in mixtures
-(mog40, mog2, two-modes, ...) rows are drawn afresh, and --velocity exact uses the exact velocity.";
+rows are drawn afresh, and --velocity exact uses the exact velocity.";
 
 /// New samples from a model.
 #[derive(Debug, clap::Args)]
@@ -48,8 +49,7 @@ pub struct Args {
     /// Result: a .npy file of float32
     #[arg(short, long, value_name = "OUT.npy")]
     output: PathBuf,
-    /// Method: ddim, reverse-sde, flow, interpolant-sde [default: ddim; flow for an interpolant]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, help = help::sampling_method(), value_name = "NAME")]
     method: Option<String>,
     /// Steps from noise to data [default: the levels of the model's grid]
     #[arg(long, value_name = "K")]
@@ -57,8 +57,7 @@ pub struct Args {
     /// Share of fresh noise in ddim: 0 is deterministic, 1 ancestral [default: 0]
     #[arg(long, allow_negative_numbers = true, value_name = "SHARE")]
     eta: Option<f64>,
-    /// Steps of reverse-sde: exponential or euler-maruyama [default: exponential]
-    #[arg(long, value_name = "NAME", value_parser = word::<Integrator>)]
+    #[arg(long, help = help::integrator(), value_name = "NAME", value_parser = word::<Integrator>)]
     integrator: Option<Integrator>,
     /// Let flow choose its steps for this error in each, relative to 1 + |y|
     #[arg(long, value_name = "ERROR")]

@@ -6,12 +6,14 @@
 //! points, and draws from it, inflated if asked: a density that is known is what others are measured against. [`KernelDensity`] is the
 //! other classical estimate, to compare with.
 
+mod ends;
 mod fit;
 mod kernel_density;
 mod lanes;
 mod marginal;
 mod mixture;
 
+pub use ends::BaseEnds;
 pub use fit::{
     COMPONENTS, Candidate, Fit, FitEnds, FitSettings, MOST_DENSE, RowSlice, Rows, Shape, fit,
     fit_ends,
@@ -19,3 +21,6 @@ pub use fit::{
 pub use kernel_density::{KernelDensity, MOST_COLUMNS, MOST_KERNELS};
 pub use marginal::{Level, MOST_PAIRS, Marginal, Scratch, Wanted};
 pub use mixture::{MOST_COMPONENTS, MixtureBase, Spread};
+
+/// By how much a base is inflated where points away from the data are wanted.
+pub const INFLATIONS: [f64; 4] = [1.0, 1.5, 2.0, 3.0];

@@ -30,6 +30,24 @@ pub struct Group {
     pub cell: Option<(usize, usize)>,
 }
 
+/// What an energy on a mixture needs of it at some points: inputs that are functions of the points, through which no derivative
+/// passes. Each point is asked for at as many times as it has rows.
+#[derive(Debug, Clone, Copy)]
+pub struct BaseSlots {
+    /// Input slot of the points.
+    pub points: usize,
+    /// Row group that holds the rows' times.
+    pub group: usize,
+    /// Slot of `log b_t(y)`, a column.
+    pub log_density: usize,
+    /// Slot of its gradient in y, if asked for.
+    pub score: Option<usize>,
+    /// Slot of its derivative in t, if asked for.
+    pub time_score: Option<usize>,
+    /// Slot of its Laplacian in y, if asked for.
+    pub laplacian: Option<usize>,
+}
+
 /// The inputs of a built graph.
 #[derive(Debug, Clone, Default)]
 pub struct Wiring {
@@ -43,6 +61,8 @@ pub struct Wiring {
     pub frequencies: Option<usize>,
     /// Global input slot of the data's mean.
     pub mean: Option<usize>,
+    /// Values of the mixture that the energy stands on.
+    pub base: Vec<BaseSlots>,
     /// Functions of time from outside.
     pub given: Vec<Arc<dyn TimeFunction>>,
 }
@@ -162,6 +182,8 @@ pub struct EnergyNodes {
     pub energy: Node,
     points: Points,
     leaves: Vec<(Node, TimeLeaf)>,
+    /// Entry of [`Wiring::base`] whose log-density is part of it.
+    base: Option<usize>,
 }
 
 /// See the module's text.
@@ -217,9 +239,30 @@ impl<'a> Builder<'a> {
 
     /// `U(t, y)` at the rows of `points`.
     pub fn energy(&mut self, points: &Points) -> EnergyNodes {
+        let mut nodes = self.energy_beyond_base(points);
+        if self.spec.base.is_some() {
+            let base = self.base_at(points);
+            let log_density = self.graph.input_node(self.wiring.base[base].log_density);
+            nodes.energy = self.graph.sub(nodes.energy, log_density);
+            nodes.base = Some(base);
+        }
+        nodes
+    }
+
+    /// `U(t, y) + log b_t(y)`, what the network adds to a mixture; `U` itself where the energy stands on none.
+    pub fn energy_beyond_base(&mut self, points: &Points) -> EnergyNodes {
         let mut leaves = Vec::new();
         let x = self.network_input(points, &mut leaves);
         let scalar = self.scalar(points.group, &x, &mut leaves);
+        if self.spec.base.is_some() {
+            let correction = self.held_back(points.group, &x, scalar, &mut leaves);
+            return EnergyNodes {
+                energy: self.graph.scale(correction, -1.0),
+                points: points.clone(),
+                leaves,
+                base: None,
+            };
+        }
         let energy = match (self.spec.process.is_interpolant(), self.spec.form) {
             (false, _) => self.preconditioned(points.group, &x, scalar, &mut leaves),
             (true, Form::SquaredNorm) => self.graph.scale(scalar, -1.0),
@@ -234,7 +277,58 @@ impl<'a> Builder<'a> {
             energy,
             points: points.clone(),
             leaves,
+            base: None,
         }
+    }
+
+    /// The base's log-density at these rows: its entry in the wiring, made at the first request.
+    fn base_at(&mut self, points: &Points) -> usize {
+        let Some(slot) = self.graph.input_slot(points.points) else {
+            unreachable!("a mixture is evaluated at points that are inputs")
+        };
+        let known = |base: &BaseSlots| base.points == slot && base.group == points.group;
+        if let Some(known) = self.wiring.base.iter().position(known) {
+            return known;
+        }
+        let rows = self.wiring.groups[points.group].time_of_row.len();
+        let (_, log_density) = self.graph.input(Rows::Unit(rows), 1);
+        self.wiring.base.push(BaseSlots {
+            points: slot,
+            group: points.group,
+            log_density,
+            score: None,
+            time_score: None,
+            laplacian: None,
+        });
+        self.wiring.base.len() - 1
+    }
+
+    /// `g(x) B tanh(c s / B)`; see [`ModelSpec`].
+    fn held_back(
+        &mut self,
+        group: usize,
+        x: &ScaledRows,
+        scalar: Node,
+        leaves: &mut Vec<(Node, TimeLeaf)>,
+    ) -> Node {
+        let mut correction = scalar;
+        if !self.spec.process.is_interpolant() {
+            let coupling = self.column(group, Column::BaseCoupling);
+            leaves.push((coupling, TimeLeaf::Column(Column::BaseCoupling)));
+            correction = self.graph.mul(correction, coupling);
+        }
+        let square = x.squared_norm(&mut self.graph);
+        let (g, dim) = (&mut self.graph, self.spec.dim as f64);
+        // tanh z = 2 sigmoid(2 z) - 1.
+        let bound = 8.0 + 2.0 * dim;
+        let twice = g.scale(correction, 2.0 / bound);
+        let bounded = g.unary(Function::Sigmoid, twice);
+        let bounded = g.affine(bounded, 2.0 * bound, -bound);
+        let away = g.scale(square, 1.0 / (16.0 * dim));
+        let fourth = g.mul(away, away);
+        let fourth = g.affine(fourth, 1.0, 1.0);
+        let gate = g.power(fourth, -1.0);
+        g.mul(bounded, gate)
     }
 
     /// `x`: the points themselves for an interpolant, centred and scaled for a diffusion.
@@ -366,7 +460,23 @@ impl<'a> Builder<'a> {
     /// `-grad_y U`, one row per row of the points (not of the pattern).
     pub fn score(&mut self, nodes: &EnergyNodes) -> Node {
         let gradient = self.graph.grad_of_sum(nodes.energy, &[nodes.points.points])[0];
-        self.graph.scale(gradient, -1.0)
+        let Some(base) = nodes.base else {
+            return self.graph.scale(gradient, -1.0);
+        };
+        let rows = self.graph.shape(nodes.points.points).rows;
+        let slot = &mut self.wiring.base[base].score;
+        let slot = *slot.get_or_insert_with(|| self.graph.input(rows, self.spec.dim).1);
+        let base = self.graph.input_node(slot);
+        self.graph.sub(base, gradient)
+    }
+
+    /// The Laplacian of `log b_t` in y, a column; none without a mixture.
+    pub fn base_laplacian(&mut self, nodes: &EnergyNodes) -> Option<Node> {
+        let base = nodes.base?;
+        let rows = self.graph.shape(nodes.energy).rows;
+        let slot = &mut self.wiring.base[base].laplacian;
+        let slot = *slot.get_or_insert_with(|| self.graph.input(rows, 1).1);
+        Some(self.graph.input_node(slot))
     }
 
     /// `dU/dt`: a column. Chain rule over the leaves through which time enters.
@@ -391,6 +501,13 @@ impl<'a> Builder<'a> {
             };
             let term = self.graph.row_dot(gradient, slope);
             rate = self.graph.add(rate, term);
+        }
+        if let Some(base) = nodes.base {
+            let rows = self.graph.shape(nodes.energy).rows;
+            let slot = &mut self.wiring.base[base].time_score;
+            let slot = *slot.get_or_insert_with(|| self.graph.input(rows, 1).1);
+            let base = self.graph.input_node(slot);
+            rate = self.graph.sub(rate, base);
         }
         rate
     }

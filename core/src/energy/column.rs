@@ -11,6 +11,8 @@ pub enum Column {
     LogNormaliser,
     /// `sd / sigma`.
     Coupling,
+    /// `sd / sqrt(sigma^2 + sd^2)`, the factor of the correction to a mixture.
+    BaseCoupling,
     /// `S`.
     Scale,
     /// The network's time coordinate.
@@ -133,6 +135,10 @@ impl Column {
                 spec.dim as f64 * (0.5 * (2.0 * std::f64::consts::PI).ln() + a.ln())
             }
             Column::Coupling => spec.variance.sqrt() / p.noise_level(time),
+            Column::BaseCoupling => {
+                let sigma = p.noise_level(time);
+                (spec.variance / (sigma * sigma + spec.variance)).sqrt()
+            }
             Column::Scale => p.scale(time),
             Column::Coordinate => coordinate.value(spec, time),
             Column::CellWeight => spec.grid.locate(time).1,
@@ -158,6 +164,11 @@ impl Column {
             Column::Coupling => {
                 let sigma = p.noise_level(time);
                 -spec.variance.sqrt() * p.noise_level_rate(time) / (sigma * sigma)
+            }
+            Column::BaseCoupling => {
+                let (sigma, rate) = (p.noise_level(time), p.noise_level_rate(time));
+                let sum = sigma * sigma + spec.variance;
+                -spec.variance.sqrt() * sigma * rate / (sum * sum.sqrt())
             }
             Column::Scale => p.scale_rate(time),
             Column::Coordinate => coordinate.rate(spec, time),

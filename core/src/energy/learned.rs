@@ -2,10 +2,12 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::base_inputs::{BaseInputs, UnitLevels, precise};
 use super::builder::{Builder, Points, TimeMode, Wiring};
 use super::spec::ModelSpec;
 use super::time_table::TimeTable;
-use super::{Energy, Velocity};
+use super::{Energy, Velocity, slope_along};
+use crate::base::{Level, Marginal, Wanted};
 use crate::engine::{Isa, Pool, Program, Real, Rows};
 use crate::{Error, Result};
 
@@ -55,6 +57,9 @@ pub struct LearnedEnergy<T: Real = f32> {
     free_energy: Vec<f64>,
     pool: Arc<Pool>,
     isa: Isa,
+    base: Option<BaseInputs<T>>,
+    /// The same base in double precision.
+    precise_base: Option<Marginal<f64>>,
     programs: Mutex<Vec<Evaluation<T>>>,
 }
 
@@ -78,6 +83,8 @@ impl<T: Real> LearnedEnergy<T> {
         let start = params.len() - spec.grid.levels();
         let free_energy = params[start..].iter().map(|x| x.to_f64()).collect();
         Ok(LearnedEnergy {
+            base: BaseInputs::new(&spec, isa)?,
+            precise_base: precise(&spec, isa)?,
             spec,
             params,
             free_energy,
@@ -90,6 +97,11 @@ impl<T: Real> LearnedEnergy<T> {
     /// The model's definition.
     pub fn spec(&self) -> &ModelSpec {
         &self.spec
+    }
+
+    /// The marginals of the mixture it stands on, in double precision.
+    pub(super) fn precise_base(&self) -> Option<&Marginal<f64>> {
+        self.precise_base.as_ref()
     }
 
     /// The parameters, in the layout's order.
@@ -200,6 +212,11 @@ impl<T: Real> LearnedEnergy<T> {
             parts.push(Mutex::new(part));
         }
         let (wiring, schedule, slots) = (&*wiring, &*schedule, [Some(*slot), *directions]);
+        let process = &self.spec.process;
+        let at: Vec<Level> = match &self.base {
+            Some(_) => times.iter().map(|&time| Level::at(process, time)).collect(),
+            None => Vec::new(),
+        };
         program.run(
             &self.params,
             n,
@@ -210,6 +227,13 @@ impl<T: Real> LearnedEnergy<T> {
                     for (x, &p) in inputs.numbers(slot).iter_mut().zip(source) {
                         *x = T::from_f64(p.to_f64());
                     }
+                }
+                if let Some(base) = &self.base {
+                    let at = match when {
+                        When::PerRow => UnitLevels::Each(&at[units.clone()], 1),
+                        _ => UnitLevels::Same(&at),
+                    };
+                    base.fill(wiring, inputs, units.len(), at);
                 }
                 for (k, unit) in units.enumerate() {
                     match when {
@@ -369,15 +393,37 @@ impl<T: Real> Energy for LearnedEnergy<T> {
         }
     }
 
-    /// Exact: the Hessian's product is another derivative of the graph.
+    /// Exact: the Hessian's product is another derivative of the graph. The part of a mixture below it is a central difference of its
+    /// score in double precision.
     fn curvature(&self, times: &[f64], points: &[f64], directions: &[f64], out: &mut [f64]) {
         self.run(
             What::Curvature,
             Self::when(times),
             times,
             (points, directions),
-            [(out, 1)],
+            [(&mut *out, 1)],
         );
+        let Some(base) = &self.precise_base else {
+            return;
+        };
+        let at = times
+            .iter()
+            .map(|&time| Level::at(&self.spec.process, time));
+        let at: Vec<Level> = at.collect();
+        let score = |points: &[f64], out: &mut [f64]| {
+            let wanted = Wanted {
+                log_density: &mut vec![0.0; points.len() / self.spec.dim],
+                score: Some(out),
+                time_score: None,
+                laplacian: None,
+            };
+            base.evaluate(points, &at, wanted, &mut base.scratch());
+        };
+        let mut bend = vec![0.0; out.len()];
+        slope_along(&score, self.spec.dim, points, directions, &mut bend);
+        for (out, bend) in out.iter_mut().zip(bend) {
+            *out += bend;
+        }
     }
 
     fn log_density_grid(&self, times: &[f64], points: &[f64], out: &mut [f64]) {

@@ -3,6 +3,7 @@
 pub mod compose;
 pub mod exact;
 
+mod base_inputs;
 mod builder;
 mod closure;
 mod column;
@@ -11,12 +12,14 @@ mod ending;
 mod in_data_coordinates;
 mod known;
 mod learned;
+mod normalise;
 mod prior;
 mod spec;
 mod time_table;
 mod velocity;
 
-pub use builder::{Builder, EnergyNodes, Group, Points, TimeMode, Wiring};
+pub use base_inputs::{BaseInputs, UnitLevels};
+pub use builder::{BaseSlots, Builder, EnergyNodes, Group, Points, TimeMode, Wiring};
 pub use closure::Closure;
 pub use column::{Column, Coordinate, TimeFunction, frequency};
 pub use coordinates::{Coordinates, Moments, Scale};
@@ -24,6 +27,7 @@ pub use ending::{Ending, SystemEnergy};
 pub use in_data_coordinates::InDataCoordinates;
 pub use known::KnownMarginals;
 pub use learned::{LearnedEnergy, LearnedVelocity};
+pub use normalise::Normaliser;
 pub use prior::Prior;
 pub use spec::{Form, ModelSpec};
 pub use time_table::TimeTable;

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::base::BaseEnds;
 use crate::network::{Init, Layout, Network, NetworkSpec, Output, Role};
 use crate::process::{Process, TimeGrid};
 use crate::{Error, Result};
@@ -27,6 +28,11 @@ pub enum Form {
 /// For a diffusion (mean `mu`, variance `sd^2` of the data, `a^2 = S^2 sd^2 + gamma^2`, `x = (y - S mu) / a`):
 /// `U = |x|^2 / 2 + d/2 log(2 pi a^2) - (sd / sigma) s(t, x)`: a zero network gives exactly the Gaussian `N(S mu, a^2)`.
 /// For an interpolant `U = s(t, y)`, or `|v|^2 / 2` and `|y - v|^2 / 2` for the squared and residual squared norm.
+///
+/// With a [`base`](ModelSpec::base) both are `U = -log b_t(y) - g(x) B tanh(c(t) s(t, x) / B)`: `b_t` is the base's exact marginal, so
+/// that a zero network gives the mixture, normalised at every time with F = 0. The correction is bounded by `B = 8 + 2 d` and fades
+/// like `g = 1 / (1 + (|x|^2 / 16 d)^2)` away from the data: there the density decays as the base does, whatever the network says.
+/// `c = sd / sqrt(sigma^2 + sd^2)` for a diffusion (1 for an interpolant): at no level is the network's error multiplied.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelSpec {
@@ -49,6 +55,9 @@ pub struct ModelSpec {
     /// Whether a vector network for the velocity stands beside the energy (interpolants).
     #[serde(default, skip_serializing_if = "is_false")]
     pub velocity: bool,
+    /// The mixtures that the energy stands on instead of one Gaussian; see [`ModelSpec`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<BaseEnds>,
 }
 
 /// The networks of a model, by what they are for.
@@ -81,6 +90,7 @@ impl ModelSpec {
             mean: vec![0.0; dim],
             variance: 1.0,
             velocity: false,
+            base: None,
             process,
         }
     }
@@ -122,6 +132,16 @@ impl ModelSpec {
                 format!("true with the {} process", self.process.name()),
                 "an interpolant (linear, trigonometric): the velocity of a diffusion follows from its score",
             );
+        }
+        if let Some(base) = &self.base {
+            base.validate(self.dim, self.process.is_interpolant())?;
+            if self.network.particles().is_some() {
+                return wrong(
+                    "base",
+                    "a mixture under a network of particles".into(),
+                    "a Gaussian: a mixture knows places and names of particles",
+                );
+            }
         }
         self.network("net", Output::Scalar).validate()
     }

@@ -9,6 +9,7 @@ pub(crate) mod reference;
 use std::sync::Arc;
 
 use super::{Form, LearnedEnergy, ModelSpec};
+use crate::base::{BaseEnds, MixtureBase, Spread};
 use crate::engine::{Isa, Pool, Real};
 use crate::network::NetworkSpec;
 use crate::process::{
@@ -98,7 +99,57 @@ pub(crate) fn sheet() -> Vec<ModelSpec> {
             ..spec(process, None, true)
         });
     }
+    // On mixtures: components with axes of their own, and two ends that share a basis.
+    for (process, form) in [
+        (diffusions()[0], Form::InnerProduct),
+        (diffusions()[1], Form::Scalar),
+        (diffusions()[2], Form::InnerProductPlusScalar),
+        (interpolants()[0], Form::InnerProduct),
+        (interpolants()[1], Form::Scalar),
+    ] {
+        specs.push(ModelSpec {
+            base: Some(base(process.is_interpolant())),
+            ..spec(process, Some(form), process.is_interpolant())
+        });
+    }
     specs
+}
+
+/// A mixture in 3 dimensions, or two; nothing in it is symmetric.
+pub(crate) fn base(interpolant: bool) -> BaseEnds {
+    let basis = |angle: f64| {
+        let (sin, cos) = angle.sin_cos();
+        vec![cos, sin, 0.0, -sin, cos, 0.0, 0.0, 0.0, 1.0]
+    };
+    let means = vec![0.2, -0.5, 1.4, 1.3, 0.1, 0.6];
+    let variances = vec![0.2, 0.5, 0.9, 0.4, 0.1, 0.3];
+    let mixture = |weights: Vec<f64>, means: Vec<f64>, spread| {
+        MixtureBase::new(3, weights, means, spread).unwrap()
+    };
+    if interpolant {
+        let spread = |variances| Spread::Diagonal {
+            variances,
+            basis: Some(basis(0.7)),
+        };
+        return BaseEnds {
+            start: mixture(vec![0.7, 0.3], means, spread(variances)),
+            end: Some(mixture(
+                vec![1.0],
+                vec![-0.3, 0.4, 0.8],
+                spread(vec![1.1, 0.3, 0.6]),
+            )),
+        };
+    }
+    let spread = Spread::Axes {
+        rank: 3,
+        axes: [basis(0.4), basis(-1.1)].concat(),
+        variances,
+        rest: vec![],
+    };
+    BaseEnds {
+        start: mixture(vec![0.6, 0.4], means, spread),
+        end: None,
+    }
 }
 
 pub(crate) fn name(spec: &ModelSpec) -> String {
@@ -107,10 +158,15 @@ pub(crate) fn name(spec: &ModelSpec) -> String {
         NetworkSpec::Pairs { .. } => "pairs",
     };
     format!(
-        "{}, {network}, {:?}, mean {:?}",
+        "{}, {network}, {:?}, mean {:?}, {}",
         spec.process.name(),
         spec.form,
-        spec.mean[0]
+        spec.mean[0],
+        if spec.base.is_some() {
+            "on a mixture"
+        } else {
+            "on a Gaussian"
+        }
     )
 }
 

@@ -209,6 +209,14 @@ impl Graph {
         (self.push(Op::Input(slot), [None, None], rows, cols), slot)
     }
 
+    /// The slot of a node that is an input.
+    pub fn input_slot(&self, node: Node) -> Option<usize> {
+        match self.entries[node.id()].op {
+            Op::Input(slot) => Some(slot),
+            _ => None,
+        }
+    }
+
     /// The node of an input made earlier.
     pub fn input_node(&mut self, slot: usize) -> Node {
         let Shape { rows, cols } = self.inputs[slot];

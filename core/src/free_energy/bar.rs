@@ -9,6 +9,9 @@ use crate::rng::{Purpose, Stream};
 use crate::{Error, Result};
 use serde::Serialize;
 
+/// Whom to cite.
+pub(crate) const CITES: crate::citation::Cites = &["bennett1976efficient"];
+
 /// `delta = log(Z_B / Z_A)` from works in both directions.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Bar {

@@ -6,6 +6,9 @@ use crate::rng::{Purpose, Stream};
 use crate::{Error, Result};
 use serde::Serialize;
 
+/// Whom to cite.
+pub(crate) const CITES: crate::citation::Cites = &["politis1992circular"];
+
 /// Adds to `weights` how often each sample occurs in one resampled series of the same length: blocks of `block` consecutive
 /// samples from uniform starts, wrapped around the end (circular block bootstrap, Politis and Romano 1992). The last block is
 /// cut so that the weights sum to the number of samples.

@@ -4,6 +4,9 @@
 
 use serde::Serialize;
 
+/// Whom to cite.
+pub(crate) const CITES: crate::citation::Cites = &["chodera2007use", "chodera2016simple"];
+
 /// Lags that are always summed, even where noise makes the correlation negative.
 const LEAST_LAG: usize = 3;
 

@@ -4,6 +4,9 @@ use crate::metric::Estimate;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 
+/// Whom to cite.
+pub(crate) const CITES: crate::citation::Cites = &["kirkwood1935statistical"];
+
 /// How values between the points are filled in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

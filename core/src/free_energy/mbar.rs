@@ -23,6 +23,9 @@ use pass::{Columns, Sums};
 use solve::{Problem, Solution};
 use std::sync::Arc;
 
+/// Whom to cite.
+pub(crate) const CITES: crate::citation::Cites = &["shirts2008statistically"];
+
 /// How to solve the equations.
 #[derive(Clone)]
 pub struct MbarSettings {

@@ -58,5 +58,16 @@ pub use mbar::{Bootstrapped, Ensemble, Mbar, MbarSettings, Perturbed, Surface};
 pub use overlap::{LOW_OVERLAP, Link, Overlap};
 pub use perturbation::{Perturbation, perturbation};
 
+/// Whom the methods of this folder cite, by file.
+pub const CITES: &[(&str, crate::citation::Cites)] = crate::citation::cited![
+    bar,
+    bootstrap,
+    correlation,
+    integration,
+    mbar,
+    overlap,
+    perturbation,
+];
+
 #[cfg(test)]
 mod tests;

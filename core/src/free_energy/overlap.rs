@@ -3,6 +3,9 @@
 use crate::system::matrix::symmetric_eigen;
 use serde::Serialize;
 
+/// Whom to cite.
+pub(crate) const CITES: crate::citation::Cites = &["klimovich2015guidelines"];
+
 /// Neighbours that share less than this deserve a warning (Klimovich, Shirts, Mobley 2015, section 4.1).
 pub const LOW_OVERLAP: f64 = 0.03;
 

@@ -6,6 +6,10 @@ use crate::metric::{Estimate, effective_sample_size};
 use crate::{Error, Result};
 use serde::Serialize;
 
+/// Whom to cite.
+pub(crate) const CITES: crate::citation::Cites =
+    &["zwanzig1954high", "jarzynski1997nonequilibrium"];
+
 /// `delta = log(Z_B / Z_A)` from works of one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Perturbation {

@@ -8,6 +8,9 @@ use crate::system::log_sum::log_sum_exp;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 
+/// Whom to cite.
+pub(crate) const CITES: crate::citation::Cites = &["ouyang2026diffclf"];
+
 /// By how much each loss rises when the marginals `p` of a diffusion are replaced by those of another one, `q`; means over
 /// samples of `p`. The first time is the one whose derivatives are compared; all times are the classes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

@@ -3,6 +3,9 @@
 use crate::energy::Energy;
 use crate::system::log_sum::log_sum_exp;
 
+/// Whom to cite.
+pub(crate) const CITES: crate::citation::Cites = &["ouyang2026diffclf"];
+
 /// -log softmax_j(-U(t_j, y) + F(t_j))\[level\] for every point, over all `times`, where the points were drawn at `times[level]`.
 ///
 /// The exact marginals minimise the mean over levels; their value is the Bayes-optimal loss.

@@ -3,6 +3,9 @@
 
 use super::{Estimate, Sample};
 
+/// Whom to cite.
+pub(crate) const CITES: crate::citation::Cites = &["gretton2012kernel", "szekely2013energy"];
+
 /// Widths of the kernel bank, in units of the median distance.
 const BANK: [f64; 5] = [0.25, 0.5, 1.0, 2.0, 4.0];
 /// Rows for the median distance: pairs of this many points of the two samples.

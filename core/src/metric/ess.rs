@@ -1,5 +1,8 @@
 //! Effective sample size of one level: how evenly the weights p_model/p_exact fall on exact samples.
 
+/// Whom to cite.
+pub(crate) const CITES: crate::citation::Cites = &["kong1994sequential"];
+
 /// (sum w)^2 / (n sum w^2) in (0, 1], from log w, in log space; a constant added to all log-weights (a wrong F) changes nothing.
 ///
 /// 1 means that the densities agree up to a factor. NaN when a log-weight is NaN, 0 when one is infinite.

@@ -2,6 +2,9 @@
 
 use super::Estimate;
 
+/// Whom to cite.
+pub(crate) const CITES: crate::citation::Cites = &["hyvarinen2005estimation"];
+
 /// E |s_model(y) - s_exact(y)|^2 / dim, from the scores at samples of the exact marginal, rows of `dim` numbers.
 pub fn fisher_divergence(score: &[f64], exact: &[f64], dim: usize) -> Estimate {
     let errors: Vec<f64> = score

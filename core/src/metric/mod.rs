@@ -32,6 +32,20 @@ pub use sliced::{Sliced, sliced};
 
 use serde::{Deserialize, Serialize};
 
+/// Whom the methods of this folder cite, by file.
+pub const CITES: &[(&str, crate::citation::Cites)] = crate::citation::cited![
+    blindness,
+    classification,
+    discrepancy,
+    ess,
+    fisher,
+    mode_weights,
+    noise_end,
+    r2,
+    regions,
+    sliced,
+];
+
 /// A mean and its standard error.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {

@@ -7,6 +7,9 @@ use crate::rng::Purpose;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 
+/// Whom to cite.
+pub(crate) const CITES: crate::citation::Cites = crate::citation::OURS;
+
 /// True and learned weights of the components.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ModeWeights {

@@ -10,6 +10,9 @@ use crate::system::matrix::inverse_and_log_det;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 
+/// Whom to cite.
+pub(crate) const CITES: crate::citation::Cites = crate::citation::OURS;
+
 /// Relative entropies in nats; the total variation is at most `sqrt(KL / 2)`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NoiseEnd {

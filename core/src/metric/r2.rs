@@ -2,6 +2,9 @@
 
 use super::Estimate;
 
+/// Whom to cite.
+pub(crate) const CITES: crate::citation::Cites = crate::citation::OURS;
+
 /// How two log-densities agree on the same points.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Agreement {

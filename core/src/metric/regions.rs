@@ -4,6 +4,9 @@ use crate::system::System;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 
+/// Whom to cite.
+pub(crate) const CITES: crate::citation::Cites = &["ouyang2026diffclf"];
+
 /// A division of the plane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -15,6 +18,14 @@ pub enum Regions {
 }
 
 impl Regions {
+    /// The composition whose masses are known there.
+    pub fn composition(&self) -> &'static str {
+        match self {
+            Regions::Quadrants => "upper-pair or lower-pair",
+            Regions::RingsAndBoxes => "rings and boxes",
+        }
+    }
+
     /// Names of the regions, in the order of [`Regions::truth`]; the last one of the shares is what lies in none.
     pub fn names(&self) -> Vec<String> {
         match self {

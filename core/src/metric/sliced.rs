@@ -4,6 +4,9 @@
 use super::{Estimate, Sample};
 use crate::rng::{Purpose, Stream};
 
+/// Whom to cite.
+pub(crate) const CITES: crate::citation::Cites = &["bonneel2015sliced"];
+
 /// One-dimensional projections in rising order, with running sums of weights.
 struct Projected {
     values: Vec<f64>,

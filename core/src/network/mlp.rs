@@ -3,6 +3,7 @@
 
 use super::layout::{Init, Layout};
 use super::{Input, Network, Output, Role, Site};
+use crate::citation::{Cites, OURS};
 use crate::engine::{Function, Node};
 use crate::{Error, Result};
 
@@ -57,6 +58,10 @@ impl Mlp {
 }
 
 impl Network for Mlp {
+    fn cites(&self) -> Cites {
+        OURS
+    }
+
     fn validate(&self) -> Result<()> {
         let wrong = |name: &'static str, found: usize, expected: &str| {
             Err(Error::Value {

@@ -17,6 +17,7 @@ pub use pairs::PairSum;
 pub use spec::NetworkSpec;
 
 use crate::Result;
+use crate::citation::Cites;
 use crate::engine::{Graph, Node};
 
 /// What a network gives for each point.
@@ -73,6 +74,9 @@ impl Site<'_> {
 
 /// An architecture with its sizes and the names of its parameters.
 pub trait Network {
+    /// Whom to cite: keys of BibTeX entries.
+    fn cites(&self) -> Cites;
+
     /// Refuses sizes that cannot be built.
     fn validate(&self) -> Result<()>;
 

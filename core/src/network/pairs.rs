@@ -5,6 +5,7 @@ use super::input::ScaledRows;
 use super::layout::Layout;
 use super::mlp::Mlp;
 use super::{Input, Network, Output, Role, Site, TimeBranch};
+use crate::citation::{Cites, OURS};
 use crate::engine::{Graph, Node, Rows};
 use crate::{Error, Result};
 
@@ -115,6 +116,10 @@ impl PairSum {
 }
 
 impl Network for PairSum {
+    fn cites(&self) -> Cites {
+        OURS
+    }
+
     fn validate(&self) -> Result<()> {
         if self.particles < 2 || !self.dim.is_multiple_of(self.particles) {
             return Err(Error::Value {

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Mlp, Network, PairSum, Role};
+use super::{Mlp, Network, Output, PairSum, Role};
+use crate::citation::Cites;
 
 /// The network of an energy; its velocity, if it has one, is made of the same.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -38,6 +39,25 @@ impl Default for NetworkSpec {
 impl NetworkSpec {
     /// The names of all networks, as files and documents have them.
     pub const NAMES: [&'static str; 2] = ["mlp", "pairs"];
+
+    /// The number of particles, for a network over them.
+    pub fn particles(&self) -> Option<usize> {
+        match self {
+            NetworkSpec::Mlp { .. } => None,
+            NetworkSpec::Pairs { particles, .. } => Some(*particles),
+        }
+    }
+
+    /// Whom to cite: keys of BibTeX entries.
+    pub fn cites(&self) -> Cites {
+        let any = Role {
+            name: "",
+            output: Output::Scalar,
+            dim: 1,
+            features: 1,
+        };
+        self.network(any).cites()
+    }
 
     /// The network for a role.
     pub fn network(&self, role: Role<'_>) -> Box<dyn Network> {

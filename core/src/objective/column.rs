@@ -41,8 +41,29 @@ impl TimeWeight {
         Ok(())
     }
 
-    /// `tau(t)`.
+    /// `tau(t)`, linear between the levels of the grid: there F(t) has one slope, and times are drawn so that the weighted mean
+    /// of what the slope should be is its plain mean over the cell ([`Self::inside_cell`]).
     pub fn scale(self, spec: &ModelSpec, time: f64) -> f64 {
+        let (k, weight) = spec.grid.locate(time);
+        let (low, high) = (spec.grid.times()[k], spec.grid.times()[k + 1]);
+        if weight == 0.0 || weight == 1.0 {
+            return self.at(spec, time);
+        }
+        (1.0 - weight) * self.at(spec, low) + weight * self.at(spec, high)
+    }
+
+    /// A time in the cell above the level at `time` (below the last one): `t = t_k + w (t_{k+1} - t_k)` with
+    /// `w = u tau_k / (u tau_k + (1 - u) tau_{k+1})` has, for a uniform `u`, the density `1 / tau(t)^2` up to a constant, with the
+    /// balanced tau. Times in a cell then have all the same weight per time: the slope of F that a loss weighted by `tau^2` learns
+    /// is the mean of the time derivative over the cell, and F at the levels is its integral.
+    pub(crate) fn inside_cell(spec: &ModelSpec, time: f64, u: f64) -> f64 {
+        let k = spec.grid.locate(time).0;
+        let (low, high) = (spec.grid.times()[k], spec.grid.times()[k + 1]);
+        let [below, above] = [low, high].map(|t| TimeWeight::Balanced.at(spec, t));
+        low + (high - low) * u * below / (u * below + (1.0 - u) * above)
+    }
+
+    fn at(self, spec: &ModelSpec, time: f64) -> f64 {
         let p = &spec.process;
         match self {
             TimeWeight::Balanced => {

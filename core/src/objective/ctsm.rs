@@ -48,6 +48,10 @@ impl Objective for Ctsm {
         vec![("weight", &mut self.weight)]
     }
 
+    fn sees_slope(&self) -> bool {
+        true
+    }
+
     fn validate(&self, spec: &ModelSpec) -> Result<()> {
         self.weight.validate(spec)
     }

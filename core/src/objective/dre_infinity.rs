@@ -53,6 +53,10 @@ impl Objective for DreInfinity {
         vec![("delta", &mut self.delta), ("weight", &mut self.weight)]
     }
 
+    fn sees_slope(&self) -> bool {
+        true
+    }
+
     fn validate(&self, spec: &ModelSpec) -> Result<()> {
         self.weight.validate(spec)
     }

@@ -81,6 +81,10 @@ impl Objective for FokkerPlanck {
         ]
     }
 
+    fn sees_slope(&self) -> bool {
+        true
+    }
+
     fn validate(&self, spec: &ModelSpec) -> Result<()> {
         diffusions_only(
             self.name(),
@@ -109,8 +113,11 @@ impl Objective for FokkerPlanck {
             Laplacian::Hutchinson => [0, 1].map(|k| along(scene, k)),
             Laplacian::Difference => [0, 1].map(|k| difference(scene, k, self.step)),
         };
+        let of_base = scene.base_laplacian();
         let g = scene.graph();
         let mut residual = |laplacian: Node| {
+            // No derivative passes through a mixture: its own part is exact and needs no probes.
+            let laplacian = of_base.map_or(laplacian, |base| g.add(laplacian, base));
             let part = g.mul(half, laplacian);
             let residual = g.sub(rest, part);
             g.mul(residual, tau)
@@ -154,7 +161,10 @@ fn difference(scene: &mut Scene<'_>, k: usize, step: f64) -> Node {
     let h = g.scale(gamma, step);
     let shift = g.mul_column(probe, h);
     let (plus, minus) = (g.add(points, shift), g.sub(points, shift));
-    let (plus, minus) = (scene.score_at(plus), scene.score_at(minus));
+    let (plus, minus) = (
+        scene.score_beyond_base(plus),
+        scene.score_beyond_base(minus),
+    );
     let g = scene.graph();
     let rise = g.sub(plus, minus);
     let rise = g.row_dot(rise, probe);

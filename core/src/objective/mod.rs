@@ -1,6 +1,7 @@
 //! Objectives: one file per loss. An objective builds its loss from the energies, scores and log-densities of a
 //! [`Scene`]; it never sees the network's inside, and terms that ask for the same node share it.
 
+pub(crate) mod anchor;
 mod bayes;
 mod binary_bregman;
 mod binary_diffclf;
@@ -23,6 +24,7 @@ mod target_score;
 mod tsm;
 mod velocity;
 
+pub use anchor::Anchor;
 pub use bayes::Bayes;
 pub use binary_bregman::{BinaryBregman, BinaryGenerator};
 pub use binary_diffclf::BinaryDiffclf;
@@ -95,6 +97,12 @@ pub trait Objective {
 
     /// Whether energies at other levels are compared, so that F(t) is learned from differences between levels.
     fn compares_levels(&self) -> bool {
+        false
+    }
+
+    /// Whether F(t) is seen through its slope alone. Levels of the grid would show the slope of a cell at its lower end only, a
+    /// left Riemann sum of F; times are then drawn [inside the cells](crate::train::StepSpec::on_grid).
+    fn sees_slope(&self) -> bool {
         false
     }
 

@@ -21,6 +21,8 @@ pub enum ObjectiveName {
     Bregman(Bregman),
     /// Classification in which marginals that are known take part.
     KnownDiffclf(KnownDiffclf),
+    /// Classification of noisy data against draws of the inflated base.
+    Anchor,
     /// Conditional time score matching.
     Ctsm(Ctsm),
     /// Time score matching against a known time score.
@@ -39,13 +41,14 @@ pub enum ObjectiveName {
 
 impl ObjectiveName {
     /// All of them, with their usual settings.
-    pub const ALL: [ObjectiveName; 13] = [
+    pub const ALL: [ObjectiveName; 14] = [
         ObjectiveName::Dsm,
         ObjectiveName::Diffclf,
         ObjectiveName::BinaryDiffclf,
         ObjectiveName::BinaryBregman(BinaryBregman::USUAL),
         ObjectiveName::Bregman(Bregman::USUAL),
         ObjectiveName::KnownDiffclf(KnownDiffclf::USUAL),
+        ObjectiveName::Anchor,
         ObjectiveName::Ctsm(Ctsm::USUAL),
         ObjectiveName::Tsm(Tsm::USUAL),
         ObjectiveName::DreInfinity(DreInfinity::USUAL),
@@ -92,6 +95,7 @@ impl ObjectiveName {
             ObjectiveName::BinaryBregman(objective) => objective,
             ObjectiveName::Bregman(objective) => objective,
             ObjectiveName::KnownDiffclf(objective) => objective,
+            ObjectiveName::Anchor => &Anchor,
             ObjectiveName::Ctsm(objective) => objective,
             ObjectiveName::Tsm(objective) => objective,
             ObjectiveName::DreInfinity(objective) => objective,
@@ -115,6 +119,7 @@ impl ObjectiveName {
             ObjectiveName::Dsm
             | ObjectiveName::Diffclf
             | ObjectiveName::BinaryDiffclf
+            | ObjectiveName::Anchor
             | ObjectiveName::TargetScore
             | ObjectiveName::Velocity => Vec::new(),
         }

@@ -170,6 +170,23 @@ impl<'a> Scene<'a> {
         self.builder.score(&nodes)
     }
 
+    /// The part of the score that the network adds to a mixture, at points (`Unit(N) x d`) that may depend on others; the whole score
+    /// where the energy stands on no mixture.
+    pub fn score_beyond_base(&mut self, points: Node) -> Node {
+        let nodes = self.builder.energy_beyond_base(&Points {
+            points,
+            pattern: None,
+            group: self.own_group,
+        });
+        self.builder.score(&nodes)
+    }
+
+    /// The Laplacian of a mixture's log-density at `(t_i, y_i)`, `Unit(N) x 1`; none where the energy stands on no mixture.
+    pub fn base_laplacian(&mut self) -> Option<Node> {
+        let own = self.own();
+        self.builder.base_laplacian(&own)
+    }
+
     /// Score at the mirror points, `Unit(N) x d`.
     pub fn mirror_score(&mut self) -> Node {
         let nodes = self.mirror();
@@ -207,6 +224,12 @@ impl<'a> Scene<'a> {
     pub fn own_log_density(&mut self) -> Node {
         let own = self.own();
         self.builder.log_density(&own)
+    }
+
+    /// Log-density of other points (`Unit(N) x d`) at the times `t_i`: `Unit(N) x 1`.
+    pub fn log_density_at(&mut self, points: Node) -> Node {
+        let nodes = self.at_own_times(points);
+        self.builder.log_density(&nodes)
     }
 
     /// `log p_{t_j}(y_i)` for `j != i` in order, `Unit(N) x (N - 1)`. One point serves its N - 1 times.

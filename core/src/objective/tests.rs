@@ -5,6 +5,7 @@ mod formulas;
 mod gradients;
 mod invariances;
 mod optima;
+mod slopes;
 mod theory;
 mod values;
 
@@ -181,6 +182,9 @@ pub(crate) fn more_sums(spec: &ModelSpec, number: usize) -> Vec<Sum> {
         ("dre-infinity(delta=0.4,weight=one)", 2),
     ];
     if spec.process.is_interpolant() {
+        if spec.base.is_some() {
+            terms.extend([("anchor", 2), ("0.5*anchor+diffclf", 2)]);
+        }
         terms.extend([
             ("known-diffclf(ends=first)", 3),
             ("velocity", 2),
@@ -191,6 +195,8 @@ pub(crate) fn more_sums(spec: &ModelSpec, number: usize) -> Vec<Sum> {
             ("known-diffclf", 1),
             ("tsm(weight=noise)", 1),
             ("ctsm(weight=noise)+bregman(generator=square)", 2),
+            ("anchor", 1),
+            ("dsm+0.5*anchor+diffclf", 3),
             ("fokker-planck", 2),
             ("fokker-planck(laplacian=exact,weight=one)", 1),
             ("dsm+fokker-planck(laplacian=difference,step=0.1)", 2),

@@ -43,6 +43,10 @@ impl Objective for Tsm {
         vec![("weight", &mut self.weight)]
     }
 
+    fn sees_slope(&self) -> bool {
+        true
+    }
+
     fn validate(&self, spec: &ModelSpec) -> Result<()> {
         self.weight.validate(spec)
     }

@@ -2,6 +2,7 @@
 
 use super::{Schedule, check_positive};
 use crate::Result;
+use crate::citation::Cites;
 use serde::{Deserialize, Serialize};
 
 /// sigma(t) = t on [0, sigma_max].
@@ -21,6 +22,10 @@ impl Default for Edm {
 impl Schedule for Edm {
     fn name(&self) -> &'static str {
         "edm"
+    }
+
+    fn cites(&self) -> Cites {
+        &["karras2022elucidating"]
     }
 
     fn validate(&self) -> Result<()> {

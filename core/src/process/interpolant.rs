@@ -2,11 +2,14 @@
 
 use super::{Schedule, check_positive};
 use crate::Result;
+use crate::citation::Cites;
 
 /// An interpolant: how the endpoints are mixed, and the size of the noise. Everything else of its [`Schedule`] follows.
 pub trait Interpolant {
     /// Name used in files and reports.
     const NAME: &'static str;
+    /// Whom to cite: keys of BibTeX entries.
+    const CITES: Cites;
     /// `a`: the noise has the standard deviation a/2 at time 1/2.
     fn noise_size(&self) -> f64;
     /// alpha(t) and beta(t).
@@ -18,6 +21,10 @@ pub trait Interpolant {
 impl<I: Interpolant> Schedule for I {
     fn name(&self) -> &'static str {
         I::NAME
+    }
+
+    fn cites(&self) -> Cites {
+        I::CITES
     }
 
     fn validate(&self) -> Result<()> {

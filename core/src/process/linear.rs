@@ -1,6 +1,7 @@
 //! Linear stochastic interpolant (Albergo et al. 2023): Y_t = (1-t) X_0 + t X_1 + a sqrt(t (1-t)) Z.
 
 use super::Interpolant;
+use crate::citation::Cites;
 use serde::{Deserialize, Serialize};
 
 /// alpha = 1-t, beta = t, gamma = a sqrt(t (1-t)) on [0, 1].
@@ -19,6 +20,7 @@ impl Default for Linear {
 
 impl Interpolant for Linear {
     const NAME: &'static str = "linear";
+    const CITES: Cites = &["albergo2023stochastic"];
 
     fn noise_size(&self) -> f64 {
         self.a

@@ -24,6 +24,7 @@ pub use trigonometric::Trigonometric;
 pub use variance_exploding::VarianceExploding;
 pub use variance_preserving::VariancePreserving;
 
+use crate::citation::Cites;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +32,8 @@ use serde::{Deserialize, Serialize};
 pub trait Schedule {
     /// Name used in files and reports.
     fn name(&self) -> &'static str;
+    /// Whom to cite: keys of BibTeX entries.
+    fn cites(&self) -> Cites;
     /// Checks the parameters.
     fn validate(&self) -> Result<()>;
     /// The last time T (noise, or the second endpoint).
@@ -130,6 +133,11 @@ impl Process {
     /// Name used in files and reports.
     pub fn name(&self) -> &'static str {
         self.schedule().name()
+    }
+
+    /// Whom to cite: keys of BibTeX entries.
+    pub fn cites(&self) -> Cites {
+        self.schedule().cites()
     }
 
     /// Checks the parameters.

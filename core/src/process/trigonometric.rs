@@ -1,6 +1,7 @@
 //! Trigonometric stochastic interpolant: Y_t = cos(pi t/2) X_0 + sin(pi t/2) X_1 + a sqrt(t (1-t)) Z.
 
 use super::Interpolant;
+use crate::citation::Cites;
 use serde::{Deserialize, Serialize};
 use std::f64::consts::FRAC_PI_2;
 
@@ -20,6 +21,7 @@ impl Default for Trigonometric {
 
 impl Interpolant for Trigonometric {
     const NAME: &'static str = "trigonometric";
+    const CITES: Cites = &["albergo2023stochastic"];
 
     fn noise_size(&self) -> f64 {
         self.a

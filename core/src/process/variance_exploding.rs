@@ -2,6 +2,7 @@
 
 use super::{Schedule, check_ordered};
 use crate::Result;
+use crate::citation::Cites;
 use serde::{Deserialize, Serialize};
 
 /// Noise grows geometrically on [0, 1], starting from exactly 0.
@@ -33,6 +34,10 @@ impl VarianceExploding {
 impl Schedule for VarianceExploding {
     fn name(&self) -> &'static str {
         "ve"
+    }
+
+    fn cites(&self) -> Cites {
+        &["song2021score"]
     }
 
     fn validate(&self) -> Result<()> {

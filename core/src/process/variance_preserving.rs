@@ -2,6 +2,7 @@
 
 use super::{Schedule, check_ordered};
 use crate::Result;
+use crate::citation::Cites;
 use serde::{Deserialize, Serialize};
 
 /// beta(t) = beta_min + (beta_max - beta_min) t and B(t) = beta_min t + (beta_max - beta_min) t^2/2 on [0, 1].
@@ -36,6 +37,10 @@ impl VariancePreserving {
 impl Schedule for VariancePreserving {
     fn name(&self) -> &'static str {
         "vp"
+    }
+
+    fn cites(&self) -> Cites {
+        &["song2021score"]
     }
 
     fn validate(&self) -> Result<()> {

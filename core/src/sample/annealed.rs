@@ -9,6 +9,9 @@ use crate::energy::{Energy, Prior};
 use crate::rng::{Purpose, fill_normal_rows};
 use crate::{Error, Result};
 
+/// Whom to cite.
+pub(crate) const CITES: crate::citation::Cites = &["song2019generative", "du2023reduce"];
+
 /// How the levels are passed.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]

@@ -7,6 +7,9 @@ use super::{Particles, Path, Smc, SmcLevel, Start, Transport};
 use crate::Result;
 use crate::energy::{Ending, Energy};
 
+/// Whom to cite.
+pub(crate) const CITES: crate::citation::Cites = &["noe2019boltzmann"];
+
 /// A model's path and the target at its end.
 #[derive(Clone, Copy)]
 pub struct Boltzmann<'a> {

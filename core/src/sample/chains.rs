@@ -7,6 +7,9 @@ use super::mcmc::{Draws, HeldEnergy, Kernel, Scratch, State};
 use super::{StepSize, effective_draws, split_r_hat};
 use crate::{Error, Result};
 
+/// Whom to cite.
+pub(crate) const CITES: crate::citation::Cites = crate::citation::OURS;
+
 /// How chains are run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]

@@ -7,6 +7,9 @@ use super::diffusion::{Stepper, Transition};
 use crate::process::Process;
 use crate::{Error, Result};
 
+/// Whom to cite.
+pub(crate) const CITES: crate::citation::Cites = &["song2021denoising"];
+
 /// See the module's text.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]

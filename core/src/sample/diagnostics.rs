@@ -1,6 +1,9 @@
 //! How far chains can be trusted: split R-hat and the effective number of draws (Gelman et al., BDA3; Vehtari et al. 2021, without
 //! ranks), of one quantity in several chains.
 
+/// Whom to cite.
+pub(crate) const CITES: crate::citation::Cites = &["vehtari2021rank"];
+
 /// `draws[i]` is the `i`-th draw of chain `i % chains`: as [`Chains`](super::Chains) keeps them.
 fn column(values: &[f64], chains: usize, chain: usize) -> impl Iterator<Item = f64> + Clone {
     values.iter().skip(chain).step_by(chains).copied()

@@ -9,6 +9,9 @@ use crate::energy::Energy;
 use crate::rng::{Purpose, Stream};
 use crate::{Error, Result};
 
+/// Whom to cite.
+pub(crate) const CITES: crate::citation::Cites = &["hukushima1996exchange"];
+
 /// How the ladder is run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]

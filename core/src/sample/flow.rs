@@ -11,6 +11,9 @@ use crate::process::Process;
 use crate::rng::{Purpose, Stream};
 use crate::{Error, Result};
 
+/// Whom to cite.
+pub(crate) const CITES: crate::citation::Cites = &["song2021score", "chen2018neural"];
+
 /// Steps an adaptive particle may take.
 const MOST_STEPS: usize = 100_000;
 

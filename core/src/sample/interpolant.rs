@@ -11,6 +11,9 @@ use crate::process::Process;
 use crate::rng::{Purpose, fill_normal_rows};
 use crate::{Error, Result};
 
+/// Whom to cite.
+pub(crate) const CITES: crate::citation::Cites = &["albergo2023stochastic"];
+
 /// The noise `g(t)`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]

@@ -72,3 +72,19 @@ pub use step_size::StepSize;
 pub use transport::{
     DataTransport, DiffusionKernels, GaussianKernels, InterpolantKernels, Transport,
 };
+
+/// Whom the methods of this folder cite, by file.
+pub const CITES: &[(&str, crate::citation::Cites)] = crate::citation::cited![
+    annealed,
+    boltzmann,
+    chains,
+    ddim,
+    diagnostics,
+    exchange,
+    flow,
+    interpolant,
+    resampling,
+    reverse_sde,
+    smc,
+    transport,
+];

@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::rng::Stream;
 
+/// Whom to cite.
+pub(crate) const CITES: crate::citation::Cites = &["douc2005comparison"];
+
 /// How ancestors are drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

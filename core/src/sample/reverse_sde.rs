@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 use super::diffusion::{Stepper, Transition};
 use crate::process::Process;
 
+/// Whom to cite.
+pub(crate) const CITES: crate::citation::Cites = &["anderson1982reverse", "song2021score"];
+
 /// How one step of the equation is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

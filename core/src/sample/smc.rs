@@ -38,6 +38,9 @@ use crate::energy::Energy;
 use crate::system::GaussianMixture;
 use crate::{Error, Result};
 
+/// Whom to cite.
+pub(crate) const CITES: crate::citation::Cites = &["delmoral2006sequential", "neal2001annealed"];
+
 /// How sequential Monte Carlo is run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]

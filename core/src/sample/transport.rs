@@ -6,6 +6,9 @@ use super::{Diffusivity, Integrator, ReverseSde};
 use crate::energy::{Coordinates, Energy, Velocity};
 use crate::process::Process;
 
+/// Whom to cite.
+pub(crate) const CITES: crate::citation::Cites = &["phillips2024particle"];
+
 /// Proposals between the levels of a path: `q(x | y)` from a level to the next, `f(y | x)` back.
 pub trait Transport: Send + Sync {
     /// Dimension of a point.

@@ -5,9 +5,11 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use super::step::{Endpoints, StepSpec};
-use crate::energy::{Energy, ModelSpec, TimeTable, Wiring};
-use crate::engine::{Inputs, Real};
-use crate::objective::{Fill, MAX_LEVELS, Mixing, RowSlots, Scratch, Slots, Tile};
+use crate::Result;
+use crate::base::Level;
+use crate::energy::{BaseInputs, Energy, ModelSpec, TimeTable, UnitLevels, Wiring};
+use crate::engine::{Inputs, Isa, Real};
+use crate::objective::{Fill, MAX_LEVELS, Mixing, RowSlots, Scratch, Slots, Tile, TimeWeight};
 use crate::rng::{Purpose, Stream};
 
 pub(super) fn time_stream(plan: &StepSpec, step: u64, unit: usize) -> Stream {
@@ -42,6 +44,11 @@ pub(super) fn draw_times(
     {
         unreachable!("the sampler was tried when the step was made");
     }
+    if plan.times.on_grid() {
+        for time in times {
+            *time = TimeWeight::inside_cell(spec, *time, stream.uniform());
+        }
+    }
 }
 
 /// What a thread needs while it fills a tile.
@@ -49,6 +56,8 @@ struct Desk<T> {
     times: Vec<f64>,
     levels: Vec<u32>,
     mixing: Vec<Mixing<T>>,
+    /// All times of each unit, those of partners too, for a base.
+    base_levels: Vec<Level>,
     scratch: Scratch,
 }
 
@@ -57,6 +66,8 @@ pub(super) struct Fillers<T> {
     /// Coefficients at the levels of the grid; empty for continuous times.
     mixing: Vec<Mixing<T>>,
     fills: Vec<Box<dyn Fill<T>>>,
+    /// The mixture that the energy stands on, and its coefficients at the levels of the grid.
+    base: Option<(BaseInputs<T>, Vec<Level>)>,
     desks: Mutex<Vec<Desk<T>>>,
 }
 
@@ -64,10 +75,11 @@ impl<T: Real> Fillers<T> {
     /// For tiles of at most `units` rows of `levels` times, on so many threads.
     pub(super) fn new(
         spec: &ModelSpec,
-        slots: &Slots,
+        (wiring, slots): (&Wiring, &Slots),
         times: &[f64],
         (units, levels, threads): (usize, usize, usize),
-    ) -> Fillers<T> {
+        isa: Isa,
+    ) -> Result<Fillers<T>> {
         let rows = units * levels;
         // Known ends add at most two points to the N of a row.
         let numbers = if slots.filled.is_empty() {
@@ -79,13 +91,20 @@ impl<T: Real> Fillers<T> {
             times: Vec::with_capacity(rows),
             levels: Vec::with_capacity(rows),
             mixing: Vec::with_capacity(rows),
+            base_levels: Vec::with_capacity(2 * rows),
             scratch: Scratch::with_capacity(numbers),
         };
-        Fillers {
+        let base = BaseInputs::new(spec, isa)?.map(|base| {
+            base.prepare(wiring, units, threads);
+            let at = |&time: &f64| Level::at(&spec.process, time);
+            (base, times.iter().map(at).collect())
+        });
+        Ok(Fillers {
+            base,
             mixing: times.iter().map(|&t| Mixing::at(spec, t)).collect(),
             fills: slots.filled.iter().map(|f| f.build(spec, times)).collect(),
             desks: Mutex::new((0..threads).map(|_| desk()).collect()),
-        }
+        })
     }
 
     fn take_desk(&self) -> Desk<T> {
@@ -94,6 +113,7 @@ impl<T: Real> Fillers<T> {
             times: Vec::new(),
             levels: Vec::new(),
             mixing: Vec::new(),
+            base_levels: Vec::new(),
             scratch: Scratch::default(),
         })
     }
@@ -127,11 +147,12 @@ impl<T: Real> TileFiller<'_, T> {
         desk.times.clear();
         desk.levels.clear();
         desk.mixing.clear();
+        desk.base_levels.clear();
         for (k, unit) in units.clone().enumerate() {
             self.read_sources(inputs, k, unit);
             self.draw_times(inputs, k, unit, &mut desk);
         }
-        let on_grid = plan.times.on_grid();
+        let on_grid = plan.on_grid();
         let mut tile = Tile {
             spec: self.spec,
             levels: n,
@@ -151,6 +172,11 @@ impl<T: Real> TileFiller<'_, T> {
         for fill in &self.fillers.fills {
             fill.fill(&mut tile);
         }
+        if let Some((base, _)) = &self.fillers.base {
+            let units = desk.times.len() / n;
+            let levels = UnitLevels::Each(&desk.base_levels, desk.base_levels.len() / units);
+            base.fill(self.wiring, inputs, units, levels);
+        }
         self.fillers.return_desk(desk);
     }
 
@@ -159,7 +185,7 @@ impl<T: Real> TileFiller<'_, T> {
         let (n, spec, behind) = (self.plan.levels, self.spec, self.slots.behind);
         let count = if behind.is_some() { 2 * n } else { n };
         let mut stream = time_stream(self.plan, self.step, unit);
-        if self.plan.times.on_grid() {
+        if self.plan.on_grid() {
             let mut levels = [0u32; 2 * MAX_LEVELS];
             draw_levels(self.plan, spec, &mut stream, &mut levels[..n]);
             if let Some(partner) = behind {
@@ -170,6 +196,10 @@ impl<T: Real> TileFiller<'_, T> {
             let schedule = self.schedule;
             schedule.fill_levels(self.wiring, inputs, k, &levels[..count]);
             desk.levels.extend_from_slice(&levels[..n]);
+            if let Some((_, grid)) = &self.fillers.base {
+                let at = levels[..count].iter().map(|&level| grid[level as usize]);
+                desk.base_levels.extend(at);
+            }
             for &level in &levels[..n] {
                 desk.times.push(spec.grid.times()[level as usize]);
                 desk.mixing.push(self.fillers.mixing[level as usize]);
@@ -185,6 +215,10 @@ impl<T: Real> TileFiller<'_, T> {
             let schedule = self.schedule;
             schedule.fill_times(spec, self.wiring, inputs, k, &times[..count]);
             desk.times.extend_from_slice(&times[..n]);
+            if self.fillers.base.is_some() {
+                let at = times[..count].iter().map(|&t| Level::at(&spec.process, t));
+                desk.base_levels.extend(at);
+            }
             desk.mixing
                 .extend(times[..n].iter().map(|&t| Mixing::at(spec, t)));
         }

@@ -44,6 +44,68 @@ impl<T: Copy + Into<f64> + Send + Sync> Table for InMemory<T> {
     }
 }
 
+/// Which rows of a table are held out: about `sqrt(h)` blocks of `sqrt(h)` rows for `h` rows, one in each of as many equal parts of
+/// the table. Rows of a simulation hang together in their order; a block is new to the training but for its edges, and rows in
+/// the order of the file tell how much they hang together. For rows in no order the blocks are as good as any others.
+#[derive(Debug, Clone)]
+struct Blocks {
+    /// First row and length of each, in order.
+    held_out: Vec<(usize, usize)>,
+}
+
+impl Blocks {
+    fn new(seed: u64, endpoint: u32, rows: usize, held_out: usize) -> Blocks {
+        let count = held_out.isqrt();
+        let part = |whole: usize, b: usize| {
+            // 128 bits: rows times blocks may not fit 64.
+            (whole as u128 * b as u128 / count as u128) as usize
+        };
+        let trained = rows - held_out;
+        let block = |b: usize| {
+            let first = part(trained, b) + part(held_out, b);
+            let room = part(trained, b + 1) - part(trained, b);
+            let mut stream = Stream::new(seed, Purpose::Split(endpoint), 0, b as u64);
+            let start = first + stream.below(room as u64 + 1) as usize;
+            (start, part(held_out, b + 1) - part(held_out, b))
+        };
+        Blocks {
+            held_out: (0..count).map(block).collect(),
+        }
+    }
+
+    /// Row `k` of those that are trained on.
+    fn trained(&self, k: usize) -> usize {
+        let mut row = k;
+        for &(start, length) in &self.held_out {
+            if row < start {
+                break;
+            }
+            row += length;
+        }
+        row
+    }
+
+    /// Row `k` of those that are held out.
+    fn held_out(&self, k: usize) -> usize {
+        let mut left = k;
+        for &(start, length) in &self.held_out {
+            if left < length {
+                return start + left;
+            }
+            left -= length;
+        }
+        unreachable!("a share has no more rows than its blocks")
+    }
+}
+
+/// Which of a table's rows a share has.
+enum Share {
+    /// All, in an order of the seed's.
+    All(Permutation),
+    Trained(Blocks),
+    HeldOut(Blocks),
+}
+
 /// A share of the rows of a table, shuffled once per epoch.
 pub struct Shuffled {
     table: Arc<dyn Table>,
@@ -51,9 +113,7 @@ pub struct Shuffled {
     batch: usize,
     seed: u64,
     endpoint: u32,
-    /// Chooses which rows belong to this share.
-    split: Permutation,
-    first: usize,
+    share: Share,
     count: usize,
 }
 
@@ -68,17 +128,26 @@ impl Shuffled {
         held_out: usize,
     ) -> (Shuffled, Shuffled) {
         let rows = table.rows();
-        let share = |first, count| Shuffled {
+        let of = |share, count| Shuffled {
             table: table.clone(),
             coordinates: coordinates.clone(),
             batch,
             seed,
             endpoint,
-            split: Permutation::new(seed, Purpose::Split(endpoint), 0, rows as u64),
-            first,
+            share,
             count,
         };
-        (share(0, rows - held_out), share(rows - held_out, held_out))
+        let blocks = Blocks::new(seed, endpoint, rows, held_out);
+        let trained = if held_out == 0 {
+            let order = Permutation::new(seed, Purpose::Split(endpoint), 0, rows as u64);
+            Share::All(order)
+        } else {
+            Share::Trained(blocks.clone())
+        };
+        (
+            of(trained, rows - held_out),
+            of(Share::HeldOut(blocks), held_out),
+        )
     }
 
     /// Rows of this share.
@@ -86,12 +155,14 @@ impl Shuffled {
         self.count
     }
 
-    /// Numbers of these rows in the table, in its order.
-    pub fn members(&self) -> Vec<usize> {
-        let places = self.first..self.first + self.count;
-        let mut rows: Vec<usize> = places.map(|i| self.split.at(i as u64) as usize).collect();
-        rows.sort_unstable();
-        rows
+    /// Writes row `k` of this share in the order of the table.
+    pub fn copy_in_order(&self, k: usize, out: &mut [f32]) {
+        let row = match &self.share {
+            Share::All(_) => k,
+            Share::Trained(blocks) => blocks.trained(k),
+            Share::HeldOut(blocks) => blocks.held_out(k),
+        };
+        self.table.copy_row(row, &self.coordinates, out);
     }
 }
 
@@ -102,8 +173,13 @@ impl Source for Shuffled {
         let (epoch, place) = (dealt / self.count as u64, dealt % self.count as u64);
         let purpose = Purpose::Batch(self.endpoint);
         let within = Permutation::new(self.seed, purpose, epoch, self.count as u64).at(place);
-        let row = self.split.at(self.first as u64 + within) as usize;
-        self.table.copy_row(row, &self.coordinates, out);
+        match &self.share {
+            Share::All(order) => {
+                let row = order.at(within) as usize;
+                self.table.copy_row(row, &self.coordinates, out);
+            }
+            _ => self.copy_in_order(within as usize, out),
+        }
     }
 }
 

@@ -6,10 +6,11 @@ use super::fill::{Fillers, TileFiller, draw_levels, draw_times, time_stream};
 use super::source::Source;
 use crate::energy::{Energy, ModelSpec, TimeMode, TimeTable, Wiring};
 use crate::engine::{Isa, Node, Pool, Program, Real, Rows, Shape};
+use crate::objective::anchor::anchors;
 use crate::objective::probe::fill_signs;
 use crate::objective::{Scene, Slots, Term, validate_terms};
 use crate::process::TimeSampler;
-use crate::rng::{Part, Purpose};
+use crate::rng::{Part, Purpose, Stream};
 use crate::{Error, Result};
 
 /// What a step is made of.
@@ -27,6 +28,15 @@ pub struct StepSpec {
     pub seed: u64,
     /// What the rows are for: training and held-out evaluation do not share draws.
     pub part: Part,
+}
+
+impl StepSpec {
+    /// Whether every time is a level of the grid: the sampler draws levels, and no term sees F through its slope. If one does,
+    /// each level gives way to a time inside the cell above it.
+    pub fn on_grid(&self) -> bool {
+        let slope = |t: &Term| t.objective.objective().sees_slope();
+        self.times.on_grid() && !self.terms.iter().any(slope)
+    }
 }
 
 /// Where the source rows come from; cheap to clone.
@@ -88,7 +98,7 @@ impl<T: Real> Step<T> {
                 expected: "at least 1".into(),
             });
         }
-        let mode = if plan.times.on_grid() {
+        let mode = if plan.on_grid() {
             TimeMode::Levels(spec.grid.levels())
         } else {
             TimeMode::Continuous
@@ -118,7 +128,7 @@ impl<T: Real> Step<T> {
         let (graph, wiring, slots, layout) = scene.finish();
         let threads = pool.threads();
         let mut program = Program::new(&graph, &outputs, pool, isa);
-        let times: &[f64] = if plan.times.on_grid() {
+        let times: &[f64] = if plan.on_grid() {
             spec.grid.times()
         } else {
             &[]
@@ -141,10 +151,11 @@ impl<T: Real> Step<T> {
         Ok(Step {
             fillers: Fillers::new(
                 spec,
-                &slots,
+                (&wiring, &slots),
                 times,
                 (program.plan().tile_units(), plan.levels, threads),
-            ),
+                isa,
+            )?,
             truth: None,
             spec: spec.clone(),
             plan,
@@ -322,6 +333,7 @@ impl<T: Real> Step<T> {
             partner_noise: Vec::new(),
             end_noise: Vec::new(),
             probes: [Vec::new(), Vec::new()],
+            anchors: Vec::new(),
         };
         let (seed, part) = (self.plan.seed, self.plan.part);
         let normal = |purpose, width: usize| -> Vec<f32> {
@@ -347,7 +359,7 @@ impl<T: Real> Step<T> {
                 end.fill(step, unit, &mut draws.end[unit * d..][..d]);
             }
             let mut stream = time_stream(&self.plan, step, unit);
-            if self.plan.times.on_grid() {
+            if self.plan.on_grid() {
                 draw_levels(&self.plan, &self.spec, &mut stream, &mut levels);
                 draws.levels.extend(&levels);
                 draws
@@ -357,6 +369,9 @@ impl<T: Real> Step<T> {
                 draw_times(&self.plan, &self.spec, &mut stream, &mut times);
                 draws.times.extend(&times);
             }
+            let stream = Stream::new(seed, Purpose::Anchor(part), step, unit as u64);
+            let own = &draws.times[unit * n..];
+            draws.anchors.extend(anchors(&self.spec, own, stream));
         }
         draws
     }
@@ -381,4 +396,6 @@ pub struct Draws {
     pub end_noise: Vec<f32>,
     /// Signs of both probes, batch x N x d.
     pub probes: [Vec<f32>; 2],
+    /// Draws from the inflated base, batch x N x d, or empty.
+    pub anchors: Vec<f64>,
 }

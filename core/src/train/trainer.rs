@@ -130,7 +130,10 @@ impl Trainer {
 
     /// Continues from a saved state.
     pub fn resume(&mut self, state: State) -> Result<()> {
-        if state.streams != STREAMS {
+        let slope = |t: &Term| t.objective.objective().sees_slope();
+        let mut terms = self.settings.stages.iter().flat_map(|s| &s.objectives);
+        let as_before = self.held_out.is_none() && !terms.any(slope);
+        if state.streams != STREAMS && !(state.streams == 2 && as_before) {
             return Err(Error::Value {
                 name: "version of the checkpoint's random streams",
                 found: state.streams.to_string(),

@@ -47,7 +47,7 @@ pub fn bar(found: &BarFound, wanted: f64) -> Sheet {
     }
     if !found.subsampled && found.inefficiency.iter().any(|g| *g > 2.0) {
         notices.push(format!(
-            "the works are correlated (statistical inefficiencies {:.1} and {:.1}): errors are too small unless --subsample is given",
+            "the works are correlated (statistical inefficiencies {:.1} and {:.1}): errors are too small unless they are subsampled",
             found.inefficiency[0], found.inefficiency[1]
         ));
     }

@@ -61,7 +61,7 @@ fn notices(found: &MbarFound) -> Vec<String> {
             .map(|(state, g)| format!("{state} ({g:.1})"))
             .collect();
         notices.push(format!(
-            "samples are correlated (statistical inefficiency) in states {}: errors are too small unless --subsample is given",
+            "samples are correlated (statistical inefficiency) in states {}: errors are too small unless they are subsampled",
             states.join(", ")
         ));
     }

@@ -17,7 +17,8 @@ use diffclf_run::files::{read_model, write_atomic};
 use diffclf_run::judging::{Judging, diagnosis_settings, log_lines};
 use diffclf_run::machine::Machine;
 use diffclf_run::run_folder::{CONFIG, LOG};
-use diffclf_run::{Error, Result, Watch};
+use diffclf_run::words::Setting;
+use diffclf_run::{Error, Result, Watch, words};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use view::View;
@@ -86,9 +87,12 @@ fn gather(wish: &Wish<'_>) -> Result<Material> {
         .pair
         .and_then(|pair| pair.into_iter().find(|k| *k >= dim))
     {
-        return Err(Error::Usage(format!(
-            "--pair names column {column}, but the model has {dim} (0 to {})",
-            dim - 1
+        return Err(Error::Refused(words!(
+            Setting::new("pair"),
+            format!(
+                " names column {column}, but the model has {dim} (0 to {})",
+                dim - 1
+            )
         )));
     }
     let energy = model.energy(wish.machine.pool()?, wish.machine.isa()?)?;

@@ -2,6 +2,7 @@
 
 use super::input::numbers;
 use super::output::Output;
+use crate::help;
 use diffclf_report::free_energy::ti;
 use diffclf_run::error::{Error, Result};
 use diffclf_run::free_energy::ti::from_files;
@@ -16,9 +17,9 @@ One file holds one row of samples of du/dlambda (kT) per lambda, or each lambda 
 the statistical inefficiency of each series. delta = -integral of <du/dlambda>; where the rules differ by more than the
 error, add points.";
 
-/// Thermodynamic integration: trapezoid, Simpson and spline.
+/// Thermodynamic integration.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(about = help::integration(), after_help = EXAMPLES)]
 pub struct Args {
     /// Samples of du/dlambda
     #[arg(value_name = "DUDL.npy", required = true)]

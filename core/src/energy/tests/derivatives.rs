@@ -100,7 +100,7 @@ fn both_ways_of_giving_times_agree() {
 /// `H v` of every form: the gradient of `<score, v>`, one program, against dual numbers and differences of the score.
 #[test]
 fn hessian_vector_products() {
-    for spec in sheet() {
+    for spec in sheet().into_iter().filter(|s| s.base.is_none()) {
         let params: Vec<f64> = params(&spec, 3);
         let (d, time) = (spec.dim, times(&spec)[1]);
         let y = points(&spec, time, 1);

@@ -4,6 +4,7 @@
 
 use num_dual::{Dual64, DualNum, HyperDual64};
 
+use crate::base::{BaseEnds, MixtureBase, Spread};
 use crate::energy::{Form, ModelSpec, frequency};
 use crate::network::Layout;
 use crate::network::NetworkSpec;
@@ -54,6 +55,69 @@ fn input_scale<D: DualNum<Primitive = f64> + Copy>(spec: &ModelSpec, time: D) ->
 
 fn silu<D: DualNum<Primitive = f64> + Copy>(z: D) -> D {
     z / ((-z).exp() + 1.0)
+}
+
+/// Axes and variances of component `k`.
+fn axes(mixture: &MixtureBase, k: usize) -> (Vec<f64>, Vec<f64>) {
+    let d = mixture.dim();
+    match mixture.spread() {
+        Spread::Diagonal { variances, basis } => {
+            let unit = (0..d * d).map(|ij| f64::from(u8::from(ij / d == ij % d)));
+            let axes = basis.clone().unwrap_or_else(|| unit.collect());
+            (axes, variances[k * d..][..d].to_vec())
+        }
+        Spread::Axes {
+            axes, variances, ..
+        } => (
+            axes[k * d * d..][..d * d].to_vec(),
+            variances[k * d..][..d].to_vec(),
+        ),
+    }
+}
+
+/// `log b_t(y)` of an inflated base: a sum over components, or over pairs of them, in their axes.
+pub(crate) fn mixture_log_density<D: DualNum<Primitive = f64> + Copy>(
+    spec: &ModelSpec,
+    (base, inflation): (&BaseEnds, f64),
+    time: D,
+    y: &[D],
+) -> D {
+    let d = spec.dim;
+    let (scale, sigma) = schedule(&spec.process, time);
+    let angle = time * (0.5 * std::f64::consts::PI);
+    let (alpha, beta) = match spec.process {
+        Process::Linear(_) => (-time + 1.0, time),
+        Process::Trigonometric(_) => (angle.cos(), angle.sin()),
+        _ => (scale, D::from(0.0)),
+    };
+    let noise = scale * scale * sigma * sigma;
+    let mut density = D::from(0.0);
+    for k in 0..base.start.components() {
+        for l in 0..base.end.as_ref().map_or(1, MixtureBase::components) {
+            let (axes, variances) = axes(&base.start, k);
+            let mut others = (vec![0.0; d], vec![0.0; d], 1.0);
+            if let Some(end) = &base.end {
+                others = (
+                    end.component_mean(l).to_vec(),
+                    self::axes(end, l).1,
+                    end.weights()[l],
+                );
+            }
+            let mut log = D::from((base.start.weights()[k] * others.2).ln());
+            for (i, axis) in axes.chunks(d).enumerate() {
+                let mut a = D::from(0.0);
+                for (j, &u) in axis.iter().enumerate() {
+                    let (mu, nu) = (base.start.component_mean(k)[j], others.0[j]);
+                    a += (y[j] - alpha * mu - beta * nu) * u;
+                }
+                let v = alpha * alpha * variances[i] + beta * beta * others.1[i] + noise;
+                let v = v * (inflation * inflation);
+                log -= (a * a / v + (v * std::f64::consts::TAU).ln()) * 0.5;
+            }
+            density += log.exp();
+        }
+    }
+    density.ln()
 }
 
 impl<'a> Reference<'a> {
@@ -215,9 +279,35 @@ impl<'a> Reference<'a> {
         }
     }
 
+    /// `U(t, y)` on a mixture.
+    fn energy_on_base<D: DualNum<Primitive = f64> + Copy>(
+        &self,
+        base: &BaseEnds,
+        time: D,
+        y: &[D],
+    ) -> D {
+        let spec = self.spec;
+        let (mut x, mut coupling) = (y.to_vec(), D::from(1.0));
+        if !spec.process.is_interpolant() {
+            let (scale, sigma) = schedule(&spec.process, time);
+            for (x, &mean) in x.iter_mut().zip(&spec.mean) {
+                *x = (*x - scale * mean) / input_scale(spec, time);
+            }
+            coupling = ((sigma * sigma / spec.variance + 1.0).sqrt()).recip();
+        }
+        let (d, bound) = (spec.dim as f64, 8.0 + 2.0 * spec.dim as f64);
+        let square = x.iter().fold(D::from(0.0), |sum, &x| sum + x * x) / d;
+        let gate = (square * square / 256.0 + 1.0).recip();
+        let bounded = (self.scalar(time, &x) * coupling / bound).tanh() * bound;
+        -(mixture_log_density(spec, (base, 1.0), time, y) + gate * bounded)
+    }
+
     /// `U(t, y)`.
     pub(crate) fn energy<D: DualNum<Primitive = f64> + Copy>(&self, time: D, y: &[D]) -> D {
         let spec = self.spec;
+        if let Some(base) = &spec.base {
+            return self.energy_on_base(base, time, y);
+        }
         if spec.process.is_interpolant() {
             let s = self.scalar(time, y);
             let square = y.iter().fold(D::from(0.0), |sum, &y| sum + y * y);

@@ -28,6 +28,9 @@ pub enum Isa {
 }
 
 impl Isa {
+    /// All there are, the widest last.
+    pub const ALL: [Isa; 3] = [Isa::Portable, Isa::Avx2, Isa::Avx512];
+
     /// The widest instruction set of this machine.
     pub fn detect() -> Isa {
         *Isa::available().last().unwrap_or(&Isa::Portable)

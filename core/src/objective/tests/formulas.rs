@@ -1,8 +1,9 @@
 //! Every loss written out a second time: plain loops over the draws of a step, a model of dual numbers, no graph.
 
 use super::*;
+use crate::base::{BaseEnds, MixtureBase, Spread};
 use crate::energy::Energy;
-use crate::energy::tests::reference::{self, Reference};
+use crate::energy::tests::reference::{self, Reference, mixture_log_density};
 use crate::train::Draws;
 
 /// A mean over the batch, and the size of the terms that cancel in it.
@@ -53,6 +54,7 @@ pub(crate) struct Row<'a> {
     pub(crate) partner_noise: Vec<Vec<f64>>,
     pub(crate) probes: [Vec<Vec<f64>>; 2],
     pub(crate) end_noise: Vec<f64>,
+    pub(crate) anchors: Vec<f64>,
 }
 
 fn dot(a: &[f64], b: &[f64]) -> f64 {
@@ -141,7 +143,20 @@ impl Row<'_> {
             .collect()
     }
 
+    /// Linear between the levels of the grid.
     fn tau(&self, weight: &str, t: f64) -> f64 {
+        let above = self.spec.grid.times().iter().position(|&level| level >= t);
+        match above {
+            Some(k) if k > 0 => {
+                let (low, high) = (self.spec.grid.times()[k - 1], self.spec.grid.times()[k]);
+                let (from, to) = (self.level_tau(weight, low), self.level_tau(weight, high));
+                from + (to - from) * (t - low) / (high - low)
+            }
+            _ => self.level_tau(weight, t),
+        }
+    }
+
+    fn level_tau(&self, weight: &str, t: f64) -> f64 {
         let (gamma, slope) = (self.gamma(t), rate(|t| self.gamma(t), t));
         match weight {
             "noise" => (gamma / slope).abs(),
@@ -197,6 +212,7 @@ impl Row<'_> {
             "binary-bregman" => self.binary_bregman(setting("generator")),
             "bregman" => (mean(&|i| self.bregman(i, setting("generator"))), 0.0),
             "known-diffclf" => (self.known_diffclf(setting("ends")), 0.0),
+            "anchor" => (mean(&|i| self.anchor(i)), 0.0),
             "ctsm" => (mean(&|i| self.ctsm(i, setting("weight"))), 0.0),
             "tsm" => {
                 let loss = |i: usize| {
@@ -351,20 +367,41 @@ impl Row<'_> {
         8.0 / (gap * gap) * self.tau(weight, t).powi(2) * (loss - 2f64.ln())
     }
 
+    fn anchor(&self, i: usize) -> f64 {
+        let (t, d) = (self.times[i], self.d());
+        let spread = Spread::Diagonal {
+            variances: vec![self.spec.variance; d],
+            basis: None,
+        };
+        let gaussian = BaseEnds {
+            start: MixtureBase::new(d, vec![1.0], self.spec.mean.clone(), spread).unwrap(),
+            end: None,
+        };
+        let base = self.spec.base.as_ref().unwrap_or(&gaussian);
+        let ratio = |y: &[f64]| {
+            let known = [1.0, 1.5, 2.0, 3.0].map(|inflation| {
+                mixture_log_density(self.spec, (base, inflation), t, y) - 4f64.ln()
+            });
+            self.model.log_density(t, y) - log_sum_exp(&known)
+        };
+        let softplus = |z: f64| z.exp().ln_1p();
+        softplus(-ratio(&self.y(i))) + softplus(ratio(&self.anchors[i * d..][..d]))
+    }
+
     fn fokker_planck(&self, i: usize, way: &str, step: f64, weight: &str) -> f64 {
         let (t, y, d) = (self.times[i], self.y(i), self.d());
         let (f, g2) = self.sde(t);
         let score = self.model.score(t, &y);
-        let laplacian = |k: usize| -> f64 {
+        let laplacian = |model: &dyn Model, way: &str, k: usize| -> f64 {
             if way == "exact" {
-                return (0..d).map(|c| self.model.hessian(t, &y, c, c)).sum();
+                return (0..d).map(|c| model.hessian(t, &y, c, c)).sum();
             }
             let e = &self.probes[k][i];
             if way == "hutchinson" {
                 let mut sum = 0.0;
                 for a in 0..d {
                     for b in 0..d {
-                        sum += e[a] * e[b] * self.model.hessian(t, &y, a, b);
+                        sum += e[a] * e[b] * model.hessian(t, &y, a, b);
                     }
                 }
                 return sum;
@@ -372,9 +409,19 @@ impl Row<'_> {
             let h = step * self.gamma(t);
             let moved = |sign: f64| -> Vec<f64> {
                 let y: Vec<f64> = y.iter().zip(e).map(|(y, e)| y + sign * h * e).collect();
-                self.model.score(t, &y)
+                model.score(t, &y)
             };
             (dot(&moved(1.0), e) - dot(&moved(-1.0), e)) / (2.0 * h)
+        };
+        // A mixture's part is exact, however the network's is found. Without parameters a model is its mixture.
+        let zeros = vec![0.0; self.spec.layout().len()];
+        let mixture = Reference::new(self.spec, &zeros);
+        let laplacian = |k: usize| match &self.spec.base {
+            None => laplacian(self.model, way, k),
+            Some(_) => {
+                laplacian(self.model, way, k) - laplacian(&mixture, way, k)
+                    + laplacian(&mixture, "exact", k)
+            }
         };
         let residual = |k: usize| {
             let right = 0.5 * g2 * (laplacian(k) + dot(&score, &score))
@@ -508,6 +555,10 @@ pub(crate) fn by_formula_with(
             partner_noise: rows(&draws.partner_noise, row, n, d),
             probes: [0, 1].map(|k| rows(&draws.probes[k], row, n, d)),
             end_noise: first(&draws.end_noise),
+            anchors: match draws.anchors.len() {
+                0 => vec![],
+                _ => draws.anchors[row * n * d..][..n * d].to_vec(),
+            },
         };
         for (total, term) in totals.iter_mut().zip(terms) {
             let (value, size) = at.loss(&term.objective);

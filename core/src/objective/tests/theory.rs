@@ -12,6 +12,7 @@ mod minima;
 use super::formulas::{Model, Row};
 use super::*;
 use crate::energy::{Energy, Velocity};
+use crate::objective::anchor::anchors;
 use crate::process::{Linear, Spacing, TimeGrid, VariancePreserving};
 
 /// Something added to the exact log-density: a function of time and point.
@@ -138,6 +139,7 @@ fn row<'a>(spec: &'a ModelSpec, path: &'a ExactPath, model: &'a dyn Model, numbe
         pair().into_iter().map(signs).collect()
     };
     let probes = [signs(), signs()];
+    let anchors = anchors(spec, &times, Stream::new(4, Purpose::Test, 2, number));
     Row {
         spec,
         model,
@@ -150,6 +152,7 @@ fn row<'a>(spec: &'a ModelSpec, path: &'a ExactPath, model: &'a dyn Model, numbe
         partner_noise,
         probes,
         end_noise: pair().swap_remove(0),
+        anchors,
     }
 }
 

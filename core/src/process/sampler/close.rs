@@ -9,6 +9,7 @@
 
 use super::{DrawTimes, TimeRow, check_share};
 use crate::Result;
+use crate::citation::{Cites, OURS};
 use crate::rng::Stream;
 use serde::{Deserialize, Serialize};
 
@@ -38,6 +39,10 @@ impl DrawTimes for Close {
 
     fn about(&self) -> &'static str {
         "times so near that density ratios have a variance"
+    }
+
+    fn cites(&self) -> Cites {
+        OURS
     }
 
     fn check(&self) -> Result<()> {

@@ -1,6 +1,7 @@
 //! Levels of the grid, all equally likely.
 
 use super::{DrawTimes, TimeRow};
+use crate::citation::Cites;
 use crate::rng::Stream;
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +17,10 @@ impl DrawTimes for Grid {
 
     fn about(&self) -> &'static str {
         "levels of the grid, all equally likely"
+    }
+
+    fn cites(&self) -> Cites {
+        &["ouyang2026diffclf"]
     }
 
     fn on_grid(&self) -> bool {

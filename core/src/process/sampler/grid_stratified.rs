@@ -1,6 +1,7 @@
 //! One level out of each of N equal parts of the grid, in order. All levels are equally likely when N divides their number.
 
 use super::{DrawTimes, TimeRow};
+use crate::citation::{Cites, OURS};
 use crate::rng::Stream;
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +17,10 @@ impl DrawTimes for GridStratified {
 
     fn about(&self) -> &'static str {
         "one level out of each of N equal parts of the grid"
+    }
+
+    fn cites(&self) -> Cites {
+        OURS
     }
 
     fn on_grid(&self) -> bool {

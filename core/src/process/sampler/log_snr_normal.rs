@@ -1,6 +1,7 @@
 //! Times whose log sigma is normal (Karras et al. 2022), restricted to the grid's range. Diffusions only.
 
 use super::{DrawTimes, TimeRow};
+use crate::citation::Cites;
 use crate::rng::Stream;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -36,6 +37,10 @@ impl DrawTimes for LogSnrNormal {
 
     fn about(&self) -> &'static str {
         "log sigma is normal (diffusions)"
+    }
+
+    fn cites(&self) -> Cites {
+        &["karras2022elucidating"]
     }
 
     fn check(&self) -> Result<()> {

@@ -22,6 +22,7 @@ pub use stratified::Stratified;
 pub use uniform::Uniform;
 
 use super::{Process, TimeGrid};
+use crate::citation::Cites;
 use crate::rng::{Purpose, Stream};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -60,6 +61,8 @@ pub trait DrawTimes {
     fn name(&self) -> &'static str;
     /// What it does, in one line.
     fn about(&self) -> &'static str;
+    /// Whom to cite: keys of BibTeX entries.
+    fn cites(&self) -> Cites;
     /// Checks the parameters.
     fn check(&self) -> Result<()> {
         Ok(())
@@ -137,6 +140,11 @@ impl TimeSampler {
             Self::Stratified(member) => member,
             Self::LogSnrNormal(member) => member,
         }
+    }
+
+    /// Whom to cite: keys of BibTeX entries.
+    pub fn cites(&self) -> Cites {
+        self.member().cites()
     }
 
     /// Name used in files.

@@ -6,6 +6,7 @@
 
 use super::{DrawTimes, TimeRow, check_share};
 use crate::Result;
+use crate::citation::{Cites, OURS};
 use crate::rng::Stream;
 use serde::{Deserialize, Serialize};
 
@@ -35,6 +36,10 @@ impl DrawTimes for Multiscale {
 
     fn about(&self) -> &'static str {
         "a level, and others at log-uniform distances from it"
+    }
+
+    fn cites(&self) -> Cites {
+        OURS
     }
 
     fn check(&self) -> Result<()> {

@@ -2,6 +2,7 @@
 
 use super::{DrawTimes, TimeRow};
 use crate::Result;
+use crate::citation::{Cites, OURS};
 use crate::rng::Stream;
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +18,10 @@ impl DrawTimes for Uniform {
 
     fn about(&self) -> &'static str {
         "uniform between the grid's ends"
+    }
+
+    fn cites(&self) -> Cites {
+        OURS
     }
 
     fn time(&self, row: &TimeRow, _drawn: &[f64], stream: &mut Stream) -> Result<f64> {

@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 use super::{Draws, HeldEnergy, Scratch, State, StepInfo, positive};
 use crate::Result;
 
+/// Whom to cite.
+pub(crate) const CITES: crate::citation::Cites = &["leimkuhler2013rational"];
+
 /// See the module's text. The step size is a time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]

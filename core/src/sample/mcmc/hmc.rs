@@ -6,6 +6,9 @@ use super::{Draws, HeldEnergy, Scratch, State, StepInfo, metropolis, positive};
 use crate::rng::{Purpose, Stream};
 use crate::{Error, Result};
 
+/// Whom to cite.
+pub(crate) const CITES: crate::citation::Cites = &["duane1987hybrid"];
+
 /// An energy error beyond this (kT) says that the integrator has lost the trajectory, as in Stan.
 const LOST: f64 = 1000.0;
 

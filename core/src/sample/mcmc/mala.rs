@@ -4,6 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{Draws, HeldEnergy, Scratch, State, StepInfo, metropolis};
 
+/// Whom to cite.
+pub(crate) const CITES: crate::citation::Cites = &["roberts1996exponential"];
+
 /// See the module's text. The step size is the time `h` of the Langevin step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

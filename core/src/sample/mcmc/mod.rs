@@ -24,6 +24,10 @@ use crate::energy::Energy;
 use crate::rng::{Purpose, Stream, fill_normal_rows};
 use crate::{Error, Result};
 
+/// Whom the methods of this folder cite, by file.
+pub const CITES: &[(&str, crate::citation::Cites)] =
+    crate::citation::cited![random_walk, mala, hmc, baoab, unadjusted,];
+
 /// An energy held at one time: the density `exp(-U(t, y))` of a chain.
 #[derive(Clone, Copy)]
 pub struct HeldEnergy<'a> {

@@ -118,3 +118,37 @@ fn systems_are_sampled_afresh() {
     let (x, y) = (row(&plain, 2, 7), row(&moved, 2, 7));
     assert!((y[0] - (x[0] - 1.0) / 4.0).abs() < 1e-6 && (y[1] - (x[1] + 2.0) / 4.0).abs() < 1e-6);
 }
+
+/// Held-out rows are blocks of neighbours, one in each part of the table; both shares can be read in its order.
+#[test]
+fn held_out_rows_are_blocks_all_over_the_table() {
+    let rows = 1003;
+    let table = Arc::new(InMemory::new((0..rows).map(|i| i as f32).collect(), 1));
+    let (train, held_out) = Shuffled::split(1, table, &Coordinates::identity(1), 3, 9, 50);
+    let read = |share: &Shuffled| -> Vec<usize> {
+        let mut row = [0.0];
+        let rows = (0..share.rows()).map(|k| {
+            share.copy_in_order(k, &mut row);
+            row[0] as usize
+        });
+        rows.collect()
+    };
+    let (trained, kept) = (read(&train), read(&held_out));
+    assert!(trained.is_sorted() && kept.is_sorted());
+    let mut all = [trained, kept.clone()].concat();
+    all.sort_unstable();
+    assert_eq!(all, (0..rows).collect::<Vec<_>>());
+    // Seven blocks of seven or eight rows: at most seven jumps, and each seventh of the table has rows.
+    let jumps = kept
+        .windows(2)
+        .filter(|pair| pair[1] != pair[0] + 1)
+        .count();
+    assert!((1..=6).contains(&jumps), "{kept:?}");
+    let parts = kept.iter().map(|row| row * 7 / rows);
+    let mut counts = [0; 7];
+    parts.for_each(|part| counts[part] += 1);
+    assert!(
+        counts.iter().all(|&count| (7..=8).contains(&count)),
+        "{counts:?}"
+    );
+}

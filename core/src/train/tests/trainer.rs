@@ -132,7 +132,7 @@ fn a_foreign_checkpoint_is_refused() {
     };
     let message = run.resume(older).unwrap_err().to_string();
     assert!(
-        message.contains("random streams is 1, expected 2"),
+        message.contains("random streams is 1, expected 3"),
         "{message}"
     );
     assert_eq!(*run.state(), own);
@@ -144,7 +144,7 @@ fn files_without_a_number_have_the_first_streams() {
     let spec = small("vp", Form::InnerProduct);
     let written = content(&spec, &settings([2, 2]), 0);
     let mut value = serde_json::to_value(&written).unwrap();
-    assert_eq!(value["record"]["streams"], 2);
+    assert_eq!(value["record"]["streams"], 3);
     value["record"].as_object_mut().unwrap().remove("streams");
     let read: Content = serde_json::from_value(value).unwrap();
     assert_eq!(read.record.streams, 1);

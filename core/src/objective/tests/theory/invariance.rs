@@ -25,6 +25,7 @@ fn constants_and_common_factors_are_seen_by_those_losses_that_should() {
         ("bregman(generator=js)", false, false),
         ("bregman(generator=square)", false, false),
         ("known-diffclf", true, true),
+        ("anchor", true, true),
         ("ctsm", false, false),
         ("tsm", false, false),
         ("dre-infinity", false, false),

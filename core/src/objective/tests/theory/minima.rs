@@ -72,6 +72,7 @@ fn losses_are_least_at_the_exact_marginals() {
             vp(),
             vec![
                 "known-diffclf",
+                "anchor",
                 "fokker-planck(laplacian=exact)",
                 "fokker-planck",
             ],
