@@ -274,6 +274,34 @@ mod tests {
         }
     }
 
+    #[test]
+    fn every_member_is_in_the_docs() {
+        let page = |name: &str| {
+            let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+            std::fs::read_to_string(path.join(name)).unwrap()
+        };
+        let methods = Generation::methods();
+        let metrics: Vec<_> = diffclf::metric::CITES
+            .iter()
+            .map(|(name, _)| *name)
+            .collect();
+        let families: [(&str, &[&str]); 4] = [
+            ("guide.md", &Process::NAMES),
+            ("guide.md", &methods),
+            ("guide.md", &Kernel::NAMES),
+            ("architecture.md", &metrics),
+        ];
+        for (docs, names) in families {
+            let text = page(docs);
+            for name in names {
+                assert!(
+                    text.contains(&format!("`{name}`")),
+                    "{name} is not in docs/{docs}"
+                );
+            }
+        }
+    }
+
     /// No list of a family's members is written by hand in a command: one that ends in dots, or holds some of them, is out of date sooner or
     /// later.
     #[test]

@@ -28,6 +28,7 @@ pub mod run_folder;
 pub mod selftest;
 pub mod session;
 pub mod settings;
+mod smallest_time;
 pub mod train;
 pub mod watch;
 pub mod words;

@@ -5,13 +5,24 @@
 
 use crate::engine::Real;
 use crate::engine::kernel::dispatch::Loop;
-use crate::system::log_sum::exp;
+use crate::system::log_sum::{exp, polynomial};
 
 /// Rows of a block.
 pub(super) const LANES: usize = 16;
 
 /// One number of every row of a block.
 pub(super) type Lane<T> = [T; LANES];
+
+/// 1/23, 1/21, ... 1/3: the series of artanh from its last term.
+const ODD_FRACTIONS: [f64; 11] = {
+    let mut series = [0.0; 11];
+    let mut k = 0;
+    while k < 11 {
+        series[k] = 1.0 / (23 - 2 * k) as f64;
+        k += 1;
+    }
+    series
+};
 
 /// Natural logarithm of a positive normal number, error below 2 ulp; vectorises.
 ///
@@ -29,21 +40,7 @@ pub(super) fn ln(x: f64) -> f64 {
     let e = if high { exponent + 1.0 } else { exponent };
     let s = (m - 1.0) / (m + 1.0);
     let s2 = s * s;
-    let mut sum: f64 = 1.0 / 23.0;
-    for coefficient in [
-        1.0 / 21.0,
-        1.0 / 19.0,
-        1.0 / 17.0,
-        1.0 / 15.0,
-        1.0 / 13.0,
-        1.0 / 11.0,
-        1.0 / 9.0,
-        1.0 / 7.0,
-        1.0 / 5.0,
-        1.0 / 3.0,
-    ] {
-        sum = sum * s2 + coefficient;
-    }
+    let sum = polynomial::<false, 11>(ODD_FRACTIONS, s2);
     e * std::f64::consts::LN_2 + (2.0 * s + 2.0 * s * s2 * sum)
 }
 

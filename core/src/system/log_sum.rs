@@ -1,5 +1,19 @@
 //! log sum exp and softmax in double precision, with an exponential that the compiler vectorises.
 
+/// `(..(a_0 x + a_1) x + ..) x + a_n`, the highest power first.
+#[inline(always)]
+pub(crate) fn polynomial<const FMA: bool, const N: usize>(coefficients: [f64; N], x: f64) -> f64 {
+    let mut sum = coefficients[0];
+    for coefficient in &coefficients[1..] {
+        sum = if FMA {
+            sum.mul_add(x, *coefficient)
+        } else {
+            sum * x + coefficient
+        };
+    }
+    sum
+}
+
 /// exp(x) for x <= 0, relative error below 1e-15; 0 below -700, where the exact value is under 1e-304.
 ///
 /// x = n ln 2 + r with |r| <= ln 2 / 2, a Taylor polynomial of degree 13 in r (its remainder is 4e-18), and 2^n by its bits.
@@ -14,8 +28,8 @@ pub(crate) fn exp<const FMA: bool>(x: f64) -> f64 {
     let shifted = clamped * std::f64::consts::LOG2_E + ROUND;
     let n = shifted - ROUND;
     let r = (clamped - n * LN2_HIGH) - n * LN2_LOW;
-    let mut sum: f64 = 1.0 / 6_227_020_800.0;
-    for coefficient in [
+    let taylor = [
+        1.0 / 6_227_020_800.0,
         1.0 / 479_001_600.0,
         1.0 / 39_916_800.0,
         1.0 / 3_628_800.0,
@@ -29,13 +43,8 @@ pub(crate) fn exp<const FMA: bool>(x: f64) -> f64 {
         0.5,
         1.0,
         1.0,
-    ] {
-        sum = if FMA {
-            sum.mul_add(r, coefficient)
-        } else {
-            sum * r + coefficient
-        };
-    }
+    ];
+    let sum = polynomial::<FMA, 14>(taylor, r);
     let power = f64::from_bits((shifted.to_bits() << 52).wrapping_add(1.0_f64.to_bits()));
     if x <= -700.0 { 0.0 } else { sum * power }
 }

@@ -256,10 +256,12 @@ impl Diagnosis {
             compares_levels: subject.facts.compares_levels,
             over_fitted: over_fitting.check().verdict > Verdict::Pass,
         };
+        let integral = normalisation.check(&remedy);
+        let density = integral.verdict != Verdict::Fail;
         let checks = vec![
-            normalisation.check(&remedy),
+            integral,
             tails.check(&remedy),
-            held_out.check(&remedy, subject.facts.only_trained),
+            held_out.check(&remedy, subject.facts.only_trained, density),
             calibration.check(&remedy),
             modes.check(&remedy),
             normaliser.check(&remedy),
