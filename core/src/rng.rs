@@ -121,6 +121,8 @@ purposes! {
     Base = 35,
     /// The second noise of a pair of close times.
     Partner(part: Part) = 40,
+    /// The noise that fills the steps of rounded values.
+    Dequantise = 44,
     /// Draws of a base by which an energy on it is normalised.
     Normalise = 43,
     /// Points drawn from the inflated base.
@@ -128,7 +130,7 @@ purposes! {
     /// The noise of points at known ends.
     Ends(part: Part) = 41,
     /// Which of a composition's weighted points a picture shows.
-    Shown = 42,
+    Shown = 43,
 }
 
 /// One step of the splitmix64 sequence (Steele, Lea, Flood 2014): a bijection of 64-bit words with full avalanche.

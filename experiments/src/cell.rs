@@ -5,6 +5,7 @@ use diffclf::metric::Estimate;
 use diffclf_run::error::{Error, Result};
 use diffclf_run::files::write_atomic;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -147,6 +148,24 @@ impl From<f64> for Figure {
     }
 }
 
+/// Whether two records of settings say the same: a setting that is not given (null) says nothing, so that one which came later leaves
+/// earlier cells in force.
+pub fn same_settings(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Object(one), Value::Object(other)) => {
+            let within = |a: &Map<String, Value>, b: &Map<String, Value>| {
+                a.iter()
+                    .all(|(key, value)| same_settings(value, b.get(key).unwrap_or(&Value::Null)))
+            };
+            within(one, other) && within(other, one)
+        }
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(a, b)| same_settings(a, b))
+        }
+        _ => one == other,
+    }
+}
+
 /// The place in a table that has a cell's name.
 pub fn named<P>(places: impl IntoIterator<Item = (String, P)>, cell: &str) -> Result<P> {
     let mut places = places.into_iter();
@@ -175,7 +194,7 @@ impl Cells {
                 let found: serde_json::Value = serde_json::from_str(&text).map_err(|error| {
                     Error::Failed(format!("{}: {error}; delete the folder", path.display()))
                 })?;
-                if found != *settings {
+                if !same_settings(&found, settings) {
                     return Err(Error::Usage(format!(
                         "{} holds results of other settings; choose another folder with -o, or delete it",
                         folder.display()
@@ -224,6 +243,20 @@ impl Cells {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn a_setting_that_is_not_given_says_nothing() {
+        let cell = json!([{"rate": 0.1, "width": null}, {"steps": [1, 2]}]);
+        let same = |other| same_settings(&cell, &other) && same_settings(&other, &cell);
+        assert!(same(
+            json!([{"rate": 0.1, "base": null}, {"steps": [1, 2]}])
+        ));
+        assert!(!same(
+            json!([{"rate": 0.1, "base": "mixture"}, {"steps": [1, 2]}])
+        ));
+        assert!(!same(json!([{"rate": 0.2}, {"steps": [1, 2]}])));
+        assert!(!same(json!([{"rate": 0.1}, {"steps": [1]}])));
+    }
 
     #[test]
     fn cells_are_kept_and_other_settings_refused() {

@@ -1,7 +1,7 @@
 //! A reproduction from beginning to end: which cells, those that are finished, the outcome; or the outcome of cells that are kept.
 
 use crate::catalogue::{self, CATALOGUE, Definition, Experiment};
-use crate::cell::{CellRecord, Cells, Made};
+use crate::cell::{CellRecord, Cells, Made, same_settings};
 use crate::outcome::Outcome;
 use crate::{Bench, Manner, Recipe, begins};
 use diffclf_report::page::Table;
@@ -103,7 +103,7 @@ impl Reproduction {
             if made.manner != self.manner || !chosen.contains(&made.cell) {
                 continue;
             }
-            if made.settings != settings {
+            if !same_settings(&made.settings, &settings) {
                 return Err(Error::Usage(format!(
                     "{} was computed with other settings than those of {} today; compute the cell again: {}",
                     path.display(),

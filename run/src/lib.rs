@@ -4,6 +4,7 @@
 pub mod anneal;
 pub mod base;
 pub mod bridge;
+mod columns;
 pub mod compare;
 pub mod compose;
 pub mod data;
@@ -30,6 +31,7 @@ pub mod session;
 pub mod settings;
 mod smallest_time;
 pub mod train;
+pub mod values;
 pub mod watch;
 pub mod words;
 

@@ -96,22 +96,22 @@ fn a_model_in_the_datas_own_coordinates_gives_similar_densities() {
         "{content}"
     );
     assert!(content["spec"]["variance"].as_f64().unwrap() > 0.5);
-    // At a small time both noises are small beside the data, and both densities near the Gaussian of their mean and variance, which
-    // differs by 2 nats over the rows.
+    // At a small time both noises are small beside the modes, and both densities near those of the data, which differ by 3 nats over
+    // the rows. The mean difference was 0.046 nats when this was written.
     place.run(&format!("train rows.npy -o standard {SMALL}"));
     let [own, standard] = ["run", "standard"].map(|run| {
         place.run(&format!(
-            "density {run} rows.npy --time 0.05 -o out.npy --force --quiet"
+            "density {run} rows.npy --time 0.01 -o out.npy --force --quiet"
         ));
         read_npy(&place.bytes("out.npy")).1
     });
     let (mut least, mut most, mut apart) = (f64::MAX, f64::MIN, 0.0f64);
     for (a, b) in own.iter().zip(&standard) {
         (least, most) = (least.min(*a), most.max(*a));
-        apart = apart.max((a - b).abs());
+        apart += (a - b).abs() / 400.0;
     }
     assert!(
-        own.len() == 400 && most - least > 1.5 && apart < 0.2,
+        own.len() == 400 && most - least > 2.0 && apart < 0.1,
         "{least} {most} {apart}"
     );
 }
