@@ -62,8 +62,8 @@ PAIR = Mixture([0.8, 0.2], [[-3.0, 0.0], [3.0, 1.0]], [[0.6, 0.8], [0.7, 0.5]])
 FAR = Mixture([0.85, 0.15], [[-4.0, -1.0], [5.0, 2.0]], [0.5, 0.7])
 LINE = Mixture([0.7, 0.3], [[-2.0], [2.5]], [0.6, 0.4])
 
-ENOUGH = "--t-min 0.01 --grid-levels 128 --width 64 --depth 3 --batch 512 --rate 0.003 --average 0.995 --score-steps 1500 --steps 2500"
-MORE = "--t-min 0.01 --grid-levels 128 --width 96 --depth 3 --batch 768 --rate 0.003 --average 0.995 --score-steps 2000 --steps 3500"
+ENOUGH = "--patience 0 --t-min 0.01 --grid-levels 128 --width 64 --depth 3 --batch 512 --rate 0.003 --average 0.995 --score-steps 1500 --steps 2500"
+MORE = ENOUGH.replace("--steps 2500", "--steps 3500")
 FEW = "--t-min 0.01 --grid-levels 128 --width 64 --depth 3 --batch 512"
 BY_HEART = "--t-min 0.001 --grid-levels 128 --width 128 --depth 3 --rate 0.003 --held-out 0 --score-steps 1500 --steps 1500"
 

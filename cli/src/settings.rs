@@ -39,6 +39,14 @@ pub struct SettingsArgs {
     /// How columns are scaled: column, common or none [default: column; common for particles, two endpoints and systems]
     #[arg(long, value_name = "SCALE", help_heading = "Data", value_parser = word::<ScaleKind>)]
     pub scale: Option<ScaleKind>,
+    /// Add uniform noise as wide as one step to columns whose values are rounded: integers and grids have no density
+    #[arg(
+        long,
+        num_args = 0,
+        default_missing_value = "true",
+        help_heading = "Data"
+    )]
+    pub dequantise: Option<bool>,
     /// Share of the rows that is never trained on, 0 for none [default: 0.05 of a file, where that gives 32 rows]
     #[arg(
         long,

@@ -74,6 +74,7 @@ impl Comparison {
                     system_seed: Some(0),
                     rows: Some(ROWS),
                     sha256: None,
+                    steps: Vec::new(),
                 }],
                 units: "kT".into(),
                 streams: diffclf::rng::STREAMS,

@@ -22,6 +22,9 @@ pub struct DataRecord {
     pub rows: Option<usize>,
     /// SHA-256 of the file, if it is one.
     pub sha256: Option<String>,
+    /// Width of the uniform noise that was added to each column because its values are rounded; empty if none was.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<f64>,
 }
 
 /// How the model was trained.

@@ -121,6 +121,10 @@ purposes! {
     Base = 35,
     /// The second noise of a pair of close times.
     Partner(part: Part) = 40,
+    /// The noise that fills the steps of rounded values.
+    Dequantise = 44,
+    /// Draws of a base by which an energy on it is normalised.
+    Normalise = 43,
     /// Points drawn from the inflated base.
     Anchor(part: Part) = 42,
     /// The noise of points at known ends.

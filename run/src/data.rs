@@ -5,6 +5,7 @@ use crate::error::{DataFault, Error, Result};
 use crate::files::MappedNpy;
 use crate::notice::Notice;
 use crate::resolve::held_out_rows;
+use crate::values::{Mapped, Stored, Values};
 use diffclf::energy::{Coordinates, Moments};
 use diffclf::format::npy::{ColumnStatistics, Npy, write_npy};
 use diffclf::format::{sha256_hex, sha256_of};
@@ -23,7 +24,7 @@ const NARROW: f64 = 0.01;
 /// One endpoint's rows.
 pub struct DataSet {
     rows: Rows,
-    record: DataRecord,
+    pub(crate) record: DataRecord,
 }
 
 enum Rows {
@@ -43,7 +44,7 @@ pub enum Array {
 }
 
 impl Array {
-    fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match self {
             Self::F32(values) => values.len(),
             Self::F64(values) => values.len(),
@@ -60,7 +61,7 @@ impl Array {
     }
 
     /// The numbers from `first` on.
-    fn copy_f64(&self, first: usize, out: &mut [f64]) {
+    pub(crate) fn copy_f64(&self, first: usize, out: &mut [f64]) {
         match self {
             Self::F32(values) => {
                 for (out, x) in out.iter_mut().zip(&values[first..]) {
@@ -97,6 +98,7 @@ impl DataSet {
             system_seed: None,
             rows: Some(map.view()?.rows()),
             sha256: Some(sha256_hex(map.bytes())),
+            steps: Vec::new(),
         };
         Ok(Self {
             rows: Rows::File(Arc::new(map)),
@@ -126,6 +128,7 @@ impl DataSet {
             system_seed: None,
             rows: Some(rows),
             sha256: Some(values.sha256(rows, dim)?),
+            steps: Vec::new(),
         };
         Ok(Self {
             rows: Rows::Array(values, dim),
@@ -155,6 +158,7 @@ impl DataSet {
             system_seed: Some(system_seed),
             rows: samples,
             sha256: None,
+            steps: Vec::new(),
         };
         let rows = match samples {
             Some(rows) => {
@@ -212,26 +216,6 @@ impl DataSet {
         }
     }
 
-    /// Centre and spread of each column: mean and standard deviation, or, where a few rows far out would decide them, those of the
-    /// rows within the middle 95 %.
-    pub fn columns(&self) -> Result<Vec<[f64; 2]>> {
-        let dim = self.dim()?;
-        let Prepared::Fixed(table, _) = self.prepare(&Coordinates::identity(dim))? else {
-            let moments = self.moments(&mut Vec::new())?;
-            let std = moments.variance.sqrt();
-            return Ok(moments.mean.into_iter().map(|mean| [mean, std]).collect());
-        };
-        let (rows, most) = (table.rows(), 20_000);
-        let count = rows.min(most);
-        let mut sample = vec![0.0; count * dim];
-        for (k, row) in sample.chunks_exact_mut(dim).enumerate() {
-            table.read(rows * k / count, 0, row);
-        }
-        Ok((0..dim)
-            .map(|column| spread((0..count).map(|row| sample[row * dim + column]).collect()))
-            .collect())
-    }
-
     /// Refuses numbers that are not finite. Rows to judge by may be anything else: a column that never changes is no fault of theirs.
     pub fn refuse_non_finite(&self) -> Result<()> {
         let (rows, dim) = match &self.rows {
@@ -253,19 +237,28 @@ impl DataSet {
 
     /// The rows in the model's coordinates.
     pub fn prepare(&self, coordinates: &Coordinates) -> Result<Prepared> {
+        self.prepare_with(coordinates, &self.record.steps)
+    }
+
+    /// The same, with these steps filled.
+    pub fn prepare_with(&self, coordinates: &Coordinates, steps: &[f64]) -> Result<Prepared> {
         let coordinates = coordinates.clone();
-        let values = match &self.rows {
+        let stored = match &self.rows {
             Rows::File(map) => {
                 map.read_out_of_order()?;
-                Values::File(
+                Stored::File(
                     Npy::parse(Mapped(map.clone())).map_err(|e| Error::about(map.path(), e))?,
                 )
             }
-            Rows::Array(values, dim) => Values::Memory(values.clone(), *dim),
-            Rows::Drawn(system, values) => Values::Memory(Array::F32(values.clone()), system.dim()),
+            Rows::Array(values, dim) => Stored::Memory(values.clone(), *dim),
+            Rows::Drawn(system, values) => Stored::Memory(Array::F32(values.clone()), system.dim()),
             Rows::Fresh(system) => return Ok(Prepared::Fresh(system.clone(), coordinates)),
         };
-        Ok(Prepared::Fixed(Arc::new(values), coordinates))
+        let steps = steps.to_vec();
+        Ok(Prepared::Fixed(
+            Arc::new(Values { stored, steps }),
+            coordinates,
+        ))
     }
 }
 
@@ -360,76 +353,6 @@ impl Prepared {
             held_out,
         );
         Some([train, rest])
-    }
-}
-
-/// The bytes of a mapped file, shared.
-pub struct Mapped(Arc<MappedNpy>);
-
-impl AsRef<[u8]> for Mapped {
-    fn as_ref(&self) -> &[u8] {
-        self.0.bytes()
-    }
-}
-
-/// Rows that stay as they are.
-pub enum Values {
-    /// In a file, in its own number type.
-    File(Npy<Mapped>),
-    /// In memory: rows, and the numbers of a row.
-    Memory(Array, usize),
-}
-
-/// A spread this many times that of the middle 95 % is that of a few rows far out.
-const FAR_OUT: f64 = 1.5;
-
-/// Centre and spread of one column; see [`DataSet::columns`].
-fn spread(mut values: Vec<f64>) -> [f64; 2] {
-    let moments = |values: &[f64]| {
-        let count = values.len() as f64;
-        let mean = values.iter().sum::<f64>() / count;
-        let square: f64 = values.iter().map(|x| (x - mean).powi(2)).sum();
-        [mean, (square / count).sqrt()]
-    };
-    let whole = moments(&values);
-    values.sort_by(f64::total_cmp);
-    let edge = values.len() / 40;
-    let (low, high) = (values[edge], values[values.len() - 1 - edge]);
-    values.iter_mut().for_each(|x| *x = x.clamp(low, high));
-    let middle = moments(&values);
-    if middle[1] > 0.0 && whole[1] > FAR_OUT * middle[1] {
-        middle
-    } else {
-        whole
-    }
-}
-
-impl Values {
-    /// Numbers of a row from column `first` on.
-    fn read(&self, row: usize, first: usize, out: &mut [f64]) {
-        match self {
-            Values::File(view) => view.copy_part_f64(row, first, out),
-            Values::Memory(values, dim) => values.copy_f64(row * dim + first, out),
-        }
-    }
-}
-
-impl Table for Values {
-    fn rows(&self) -> usize {
-        match self {
-            Values::File(view) => view.rows(),
-            Values::Memory(values, dim) => values.len() / dim,
-        }
-    }
-
-    fn copy_row(&self, row: usize, coordinates: &Coordinates, out: &mut [f32]) {
-        // In pieces, so that rows of any length need no allocation.
-        let mut piece = [0.0; 256];
-        for (k, out) in out.chunks_mut(piece.len()).enumerate() {
-            let (first, piece) = (256 * k, &mut piece[..out.len()]);
-            self.read(row, first, piece);
-            coordinates.round_part_to_model(first, piece.iter().copied(), out);
-        }
     }
 }
 

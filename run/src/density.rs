@@ -6,12 +6,20 @@ use crate::files::MappedNpy;
 use crate::watch::{Done, Watch};
 use crate::words;
 use crate::words::Setting;
-use diffclf::energy::{Energy, LearnedEnergy};
+use diffclf::energy::{Energy, LearnedEnergy, Prior};
 use diffclf::model::Content;
+use diffclf::sample::{Divergence, Flow, Solver};
 use std::path::Path;
 
 /// Numbers evaluated at once.
 const BLOCK: usize = 1 << 19;
+
+/// Points carried along the flow at once.
+const FLOW_BLOCK: usize = 4096;
+/// Columns up to which the flow's divergence is exact.
+const EXACT_DIVERGENCE: usize = 16;
+/// Random directions of the divergence beyond.
+const PROBES: usize = 16;
 
 /// What to compute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +32,8 @@ pub enum Quantity {
     Score,
     /// The derivative of log p in time.
     TimeScore,
+    /// log p by the probability flow: from the scores alone, and so independent of energy and F. For a diffusion.
+    FlowLogDensity,
 }
 
 /// Values at points.
@@ -73,13 +83,17 @@ pub fn evaluate_points(
             spec.dim
         )));
     }
-    let energy = content.in_data_coordinates(energy);
+    let learned = energy;
+    let energy = content.in_data_coordinates(learned);
     let (width, shape) = match quantity {
         Quantity::Score => (spec.dim, view.shape()),
         _ => (1, &view.shape()[..1]),
     };
     let mut values = vec![0.0; view.rows() * width];
-    let rows = (BLOCK / spec.dim).max(1);
+    let rows = match quantity {
+        Quantity::FlowLogDensity => FLOW_BLOCK,
+        _ => (BLOCK / spec.dim).max(1),
+    };
     let mut bar = watch.begin("density", view.rows() as u64, 0);
     for (block, out) in values.chunks_mut(rows * width).enumerate() {
         let first = block * rows;
@@ -93,6 +107,7 @@ pub fn evaluate_points(
             Quantity::Energy => energy.energy(&[time], &points, out),
             Quantity::Score => energy.score(&[time], &points, out),
             Quantity::TimeScore => energy.time_score(&[time], &points, out),
+            Quantity::FlowLogDensity => by_flow((content, learned), time, &mut points, out)?,
         }
         bar.set((first + out.len() / width) as u64, &|| "points".into());
     }
@@ -103,4 +118,52 @@ pub fn evaluate_points(
         time,
     };
     Ok(Done::new(found, bar))
+}
+
+/// The change of variables along the probability flow from `time` to the last level, whose density is known:
+/// `log p(t, y) = log p(T, y_T) + int div b dt`.
+fn by_flow(
+    (content, energy): (&Content, &LearnedEnergy),
+    time: f64,
+    points: &mut [f64],
+    out: &mut [f64],
+) -> Result<()> {
+    let spec = &content.spec;
+    if spec.process.is_interpolant() {
+        return Err(Error::Usage(format!(
+            "the {} process joins two data sets, and the density of neither end is known; a density by the flow needs a diffusion",
+            spec.process.name()
+        )));
+    }
+    let later = spec.grid.times().iter().filter(|t| **t > time);
+    let times: Vec<f64> = std::iter::once(&time).chain(later).copied().collect();
+    content.points_to_model(time, points);
+    let flow = Flow {
+        energy,
+        process: &spec.process,
+        velocity: None,
+        solver: Solver::Heun,
+        divergence: Some(if spec.dim <= EXACT_DIVERGENCE {
+            Divergence::Exact
+        } else {
+            Divergence::Hutchinson { probes: PROBES }
+        }),
+        seed: 0,
+    };
+    let growth = if times.len() > 1 {
+        flow.carry(&times, 0, points, &mut |_| {})?
+    } else {
+        None
+    };
+    let known = Prior::of(spec).mixture()?;
+    let volume = content.standardisation.log_volume();
+    for (i, (out, point)) in out
+        .iter_mut()
+        .zip(points.chunks_exact(spec.dim))
+        .enumerate()
+    {
+        let grown = growth.as_ref().map_or(0.0, |growth| growth[i]);
+        *out = known.log_density(point) - grown - volume;
+    }
+    Ok(())
 }

@@ -3,8 +3,8 @@
 use crate::error::Result;
 use crate::exact::{Systems, exact_path};
 use crate::watch::Watch;
-use diffclf::energy::LearnedEnergy;
-use diffclf::metric::{Evaluation, EvaluationSettings};
+use diffclf::energy::{Energy, LearnedEnergy};
+use diffclf::metric::{Estimate, Evaluation, EvaluationSettings};
 use diffclf::model::Content;
 use diffclf::process::TimeGrid;
 
@@ -32,6 +32,19 @@ pub struct Judged {
     pub systems: Vec<String>,
     /// The levels.
     pub grid: TimeGrid,
+    /// Log-likelihood of fresh exact samples at the smallest time, in nats per row and in the data's coordinates.
+    pub likelihood: Likelihood,
+}
+
+/// Log-likelihood beside that of the truth.
+#[derive(Debug, Clone, Copy, serde::Serialize)]
+pub struct Likelihood {
+    /// The model's.
+    pub model: Estimate,
+    /// That of the exact density: no density has more.
+    pub exact: Estimate,
+    /// The model's minus the exact one, sample by sample.
+    pub lead: Estimate,
 }
 
 impl Judgement<'_> {
@@ -58,10 +71,26 @@ impl Judgement<'_> {
             bar.set(done as u64, &|| "levels".into());
         })?;
         bar.finish("done");
+        let time = grid.t_min();
+        let points = exact.sample(time, self.samples.max(2), self.seed);
+        let volume = content.standardisation.log_volume();
+        let values = |density: &dyn Energy| {
+            let mut out = vec![0.0; points.len() / content.spec.dim];
+            density.log_density(&[time], &points, &mut out);
+            out.iter_mut().for_each(|value| *value -= volume);
+            out
+        };
+        let (model, truth) = (values(energy), values(&exact));
+        let lead: Vec<f64> = model.iter().zip(&truth).map(|(a, b)| a - b).collect();
         Ok(Judged {
             evaluation,
             systems,
             grid,
+            likelihood: Likelihood {
+                model: Estimate::of(&model),
+                exact: Estimate::of(&truth),
+                lead: Estimate::of(&lead),
+            },
         })
     }
 }

@@ -277,7 +277,13 @@ fn from_set(
     let rule = settings.held_out.filter(|_| known);
     let share = rule.map_or(0.0, |rule| rule.share);
     let shares = |set: &DataSet, share: f64| -> Result<[Vec<f64>; 2]> {
-        let prepared = set.prepare(&content.standardisation)?;
+        // Rounded values were learned spread over their steps.
+        let steps = content
+            .record
+            .data
+            .get(endpoint)
+            .map_or(&[][..], |data| &data.steps);
+        let prepared = set.prepare_with(&content.standardisation, steps)?;
         let found = prepared.shares((endpoint, settings.seed), share, MOST_ROWS);
         found.ok_or(Error::Nothing)
     };

@@ -71,6 +71,7 @@ mod tests {
     use crate::data::{Array, DataSet};
     use crate::prepare::Preparation;
     use crate::settings::Settings;
+    use diffclf::engine::{Isa, Pool};
     use diffclf::rng::{Purpose, Stream};
 
     /// 64 columns, the first of which has nearly all of the variance.
@@ -83,7 +84,9 @@ mod tests {
     }
 
     fn prepared(data: &DataSet, text: &str) -> Result<(), String> {
-        let settings: Settings = toml::from_str(text).unwrap();
+        // One scale for all columns and one Gaussian, as in the paper: columns scaled each by its own spread are round.
+        let text = format!("{text}\nscale = \"common\"\nbase = \"gaussian\"");
+        let settings: Settings = toml::from_str(&text).unwrap();
         let sets = std::slice::from_ref(data);
         Preparation::fresh(
             &settings,
@@ -106,7 +109,7 @@ mod tests {
         let nats = message
             .split(" nats")
             .next()
-            .and_then(|text| text.split(' ').last());
+            .and_then(|text| text.split(' ').next_back());
         let nats: f64 = nats.and_then(|text| text.parse().ok()).unwrap();
         assert!(
             (nats - 0.54).abs() < 4.0 * 0.017 && message.contains("t_max"),

@@ -57,6 +57,34 @@ fn mean_and_error(values: &[f64]) -> (f64, f64) {
     (mean, (variance * inefficiency / count).sqrt())
 }
 
+/// Draws of each level's normaliser.
+const DRAWS: usize = 4096;
+/// Effective share of them below which the learned F stays.
+const FEWEST_EFFECTIVE: f64 = 0.02;
+
+/// Puts F(t) of a model on a mixture where the integrals say it is; leaves it where they do not know.
+pub fn normalise(model: &mut Model, pool: &Arc<Pool>, isa: Isa) -> Result<()> {
+    let (spec, seed) = (&model.content.spec, model.content.record.settings.seed);
+    let energy = LearnedEnergy::<f32>::new(spec.clone(), model.best().to_vec(), pool.clone(), isa)?;
+    let Some(found) = energy.normalisers(spec.grid.times(), DRAWS, seed) else {
+        return Ok(());
+    };
+    let known = found.iter().all(|level| level.effective > FEWEST_EFFECTIVE);
+    let layout = spec.layout();
+    if let (Some(entry), true) = (layout.get("free_energy"), known) {
+        let range = entry.range();
+        for params in [Some(&mut model.params), model.average.as_mut()]
+            .into_iter()
+            .flatten()
+        {
+            for (f, level) in params[range.clone()].iter_mut().zip(&found) {
+                *f = -level.log_z as f32;
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Asks the held-out rows. A model on a mixture that makes them less likely than the mixture becomes that mixture.
 pub fn last_word(
     model: &mut Model,

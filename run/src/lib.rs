@@ -4,6 +4,7 @@
 pub mod anneal;
 pub mod base;
 pub mod bridge;
+mod columns;
 pub mod compare;
 pub mod compose;
 pub mod data;
@@ -28,7 +29,9 @@ pub mod run_folder;
 pub mod selftest;
 pub mod session;
 pub mod settings;
+mod smallest_time;
 pub mod train;
+pub mod values;
 pub mod watch;
 pub mod words;
 

@@ -33,6 +33,20 @@ pub enum Notice {
         /// The finest structure of the data, likewise.
         finest: f64,
     },
+    /// Columns whose values are rounded, trained on as they are.
+    Rounded {
+        /// How many.
+        count: usize,
+        /// The first of them, counted from 0.
+        first: usize,
+        /// Its step.
+        step: f64,
+    },
+    /// Rows that stand in the data more than once.
+    Repeated {
+        /// Rows per distinct row.
+        times: f64,
+    },
     /// Columns that vary much less than the others.
     NarrowColumns {
         /// How many.
@@ -65,6 +79,17 @@ impl Notice {
                 Setting::new("base"),
                 ")"
             ),
+            Self::Rounded { count, first, step } => words!(
+                format!(
+                    "{count} columns are rounded (first: column {first}, counted from 0, in steps of {step}): values on a grid have no density, \
+                     and what is learned of them is the blur at the smallest time; spread them over their steps with "
+                ),
+                Setting::new("dequantise")
+            ),
+            Self::Repeated { times } => words!(format!(
+                "each row stands in the data {times:.1} times on average: the distinct rows are what is known of the density, and errors \
+                 that count every row are too small"
+            )),
             Self::SmallestTime {
                 t_min,
                 blur,

@@ -62,6 +62,8 @@ impl Preparation {
         }
         facts.base = fit_base(&outline, sets, pool, isa)?;
         let mut resolved = resolve(settings, &facts)?;
+        resolved.settings.dequantise.get_or_insert(false);
+        odd.extend(coarse(sets, facts.base.as_ref())?);
         // One scale for all columns is what narrow ones suffer from.
         odd.retain(|notice| {
             resolved.settings.scale == Some(ScaleKind::Common)
@@ -195,6 +197,32 @@ impl Preparation {
         let endpoints = self.endpoints(|feed| feed.held_out.as_ref().map(|(source, _)| source));
         Some((endpoints?, rows))
     }
+}
+
+/// What stands in the way of a density: rounded values and repeated rows.
+fn coarse(sets: &[DataSet], base: Option<&FoundBase>) -> Result<Vec<Notice>> {
+    let mut notices = Vec::new();
+    for set in sets.iter().filter(|set| set.is_given()) {
+        let steps = if set.record().steps.is_empty() {
+            set.rounding()?
+        } else {
+            Vec::new()
+        };
+        let rounded = |column: &usize| steps[*column] > 0.0;
+        if let Some(first) = (0..steps.len()).find(rounded) {
+            notices.push(Notice::Rounded {
+                count: (0..steps.len()).filter(rounded).count(),
+                first,
+                step: steps[first],
+            });
+        }
+    }
+    if let Some(base) = base.filter(|base| base.multiplicity > 1.5) {
+        notices.push(Notice::Repeated {
+            times: base.multiplicity,
+        });
+    }
+    Ok(notices)
 }
 
 /// The first rows of a share, in their order.

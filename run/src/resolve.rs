@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use crate::named::Named;
 use crate::notice::Notice;
 use crate::settings::{ScaleKind, Settings};
+use crate::smallest_time;
 use crate::words;
 use crate::words::Setting;
 use diffclf::energy::{Coordinates, Form, ModelSpec, Moments};
@@ -12,7 +13,7 @@ use diffclf::model::Content;
 use diffclf::network::NetworkSpec;
 use diffclf::objective::{ObjectiveName, Term, closeness, parse_terms};
 use diffclf::process::sampler::Close;
-use diffclf::process::{Process, Spacing, TimeGrid, TimeSampler};
+use diffclf::process::{Process, TimeSampler};
 use diffclf::train::{Adam, Decay, HeldOut, Rate, StageSettings, TrainSettings};
 
 /// Without being asked for, rows are held out only of at least so many.
@@ -403,32 +404,10 @@ impl Filling {
         (spec.mean, spec.variance) = (moments.mean, moments.variance);
         spec.base = found.map(|base| base.ends.clone());
         let finest = found.map_or(f64::INFINITY, |base| base.finest);
-        let usual = TimeGrid::default_for(&process);
-        let blur = finest_blur(finest / spec.variance.sqrt()) * spec.variance.sqrt();
-        if let (None, true, Some(t_min)) = (
-            s.t_min,
-            finest.is_finite(),
-            process.time_of_noise_level(blur),
-        ) {
-            self.notices.push(Notice::SmallestTime {
-                t_min,
-                blur,
-                finest,
-            });
-            s.t_min = Some(t_min);
-        }
-        let levels = *s.grid_levels.get_or_insert(usual.levels());
-        let t_min = *s.t_min.get_or_insert(usual.t_min());
-        let t_max = *s.t_max.get_or_insert(usual.t_max());
-        let spacing = s.spacing.get_or_insert_with(|| {
-            Named(overlapping(
-                &process,
-                (levels, t_min, t_max),
-                finest,
-                usual.spacing(),
-            ))
-        });
-        spec.grid = TimeGrid::new(levels, t_min, t_max, spacing.0)?;
+        let notice = smallest_time::fill(s, &process, finest, spec.variance.sqrt());
+        self.notices.extend(notice);
+        let s = &mut self.settings;
+        spec.grid = smallest_time::grid(s, &process, finest)?;
         let rows = facts.rows.filter(|_| facts.given && s.particles.is_none());
         let width = *s.width.get_or_insert(usual_width(rows));
         let depth = *s.depth.get_or_insert(4);
@@ -491,33 +470,6 @@ impl Filling {
     }
 }
 
-/// The blur at the smallest time, for data whose finest structure has this width: a Gaussian of that width loses half a percent of a
-/// nat by it.
-fn finest_blur(finest: f64) -> f64 {
-    (0.1 * finest).clamp(1e-4, 0.05)
-}
-
-/// The spacing of a grid whose first levels overlap on structures of this width: the second level's noise must not drown them.
-fn overlapping(
-    process: &Process,
-    (levels, t_min, t_max): (usize, f64, f64),
-    finest: f64,
-    usual: Spacing,
-) -> Spacing {
-    let noise = |spacing| {
-        let grid = TimeGrid::new(levels, t_min, t_max, spacing).ok()?;
-        Some(process.noise_level(grid.times()[1]))
-    };
-    if process.is_interpolant() || noise(usual).is_none_or(|noise| noise <= 0.5 * finest) {
-        return usual;
-    }
-    [2.0, 3.0, 5.0, 7.0]
-        .map(|rho| Spacing::Power { rho })
-        .into_iter()
-        .find(|spacing| noise(*spacing).is_some_and(|noise| noise <= 0.5 * finest))
-        .unwrap_or(Spacing::Power { rho: 7.0 })
-}
-
 /// Rows of a share, never none and never all.
 pub fn held_out_rows(rows: usize, share: f64) -> usize {
     if share == 0.0 {
@@ -537,6 +489,7 @@ pub fn lowered_batch(batch: usize, rows: Option<usize>, held_out: Option<f64>) -
 #[cfg(test)]
 mod tests {
     use super::*;
+    use diffclf::base::{BaseEnds, MixtureBase, Spread};
 
     fn settings(text: &str) -> Settings {
         toml::from_str(text).unwrap()
@@ -615,21 +568,26 @@ mod tests {
     }
 
     #[test]
-    fn few_rows_shrink_the_batch_and_hold_nothing_out() {
-        let resolved = resolve(&Settings::default(), &rows(100)).unwrap();
-        assert_eq!((resolved.train.batch, resolved.train.held_out), (100, None));
+    fn few_rows_shrink_the_batch_and_the_network_and_are_still_held_out() {
+        let resolved = resolve(&Settings::default(), &rows(59)).unwrap();
+        assert_eq!((resolved.train.batch, resolved.train.held_out), (59, None));
         assert_eq!(
             resolved.notices,
             [
-                Notice::NothingHeldOut { rows: 100 },
-                Notice::BatchLowered {
-                    from: 2048,
-                    to: 100
-                }
+                Notice::NothingHeldOut { rows: 59 },
+                Notice::BatchLowered { from: 2048, to: 59 }
             ]
         );
         let told: Vec<_> = resolved.notices.iter().map(Notice::to_string).collect();
-        assert!(told[0].contains("with held_out)") && told[1].contains("2048 to 100"));
+        assert!(told[0].contains("with held_out)") && told[1].contains("2048 to 59"));
+        let share = |count| {
+            let resolved = resolve(&Settings::default(), &rows(count)).unwrap();
+            let held_out = resolved.train.held_out.map_or(0.0, |rule| rule.share);
+            (held_out, resolved.settings.width)
+        };
+        assert_eq!(share(60), (0.2, Some(32)));
+        assert_eq!(share(1000), (0.1, Some(64)));
+        assert_eq!(share(50_000), (0.05, Some(128)));
         let resolved = resolve(&settings("held_out = 0.1"), &rows(100)).unwrap();
         assert_eq!((resolved.train.batch, resolved.notices.len()), (90, 1));
         // A system's rows are all trained on, unless asked otherwise.
@@ -651,6 +609,88 @@ mod tests {
             ),
             (10, 1, 2)
         );
+    }
+
+    /// A mixture in three dimensions, as a fit would find it.
+    fn found(finest: f64) -> FoundBase {
+        let spread = Spread::Diagonal {
+            variances: vec![0.5, 0.2, finest * finest],
+            basis: None,
+        };
+        FoundBase {
+            ends: BaseEnds {
+                start: MixtureBase::new(3, vec![1.0], vec![0.1, -0.2, 0.0], spread).unwrap(),
+                end: None,
+            },
+            shape: "1 diagonal".into(),
+            nats: (-3.0, 0.1),
+            finest,
+            multiplicity: 1.0,
+        }
+    }
+
+    #[test]
+    fn the_base_decides_objective_and_smallest_time() {
+        let with = |text: &str, finest: f64| {
+            let facts = Facts {
+                base: Some(found(finest)),
+                ..rows(5000)
+            };
+            resolve(&settings(text), &facts).unwrap()
+        };
+        let resolved = with("", 0.2);
+        assert_eq!(resolved.settings.base, Some(BaseKind::Mixture));
+        assert_eq!(
+            resolved.settings.objective.as_deref(),
+            Some("dsm+diffclf+0.5*anchor")
+        );
+        let (spec, process) = (&resolved.spec, resolved.spec.process);
+        assert!((process.noise_level(spec.grid.t_min()) - 0.02).abs() < 1e-9);
+        assert!(spec.base.is_some() && spec.validate().is_ok());
+        assert!(
+            resolved
+                .notices
+                .iter()
+                .any(|n| n.to_string().contains("t_min"))
+        );
+        // Finer structures: a finer first level, and a second one that does not drown them.
+        let fine = with("", 0.005).spec;
+        assert!(process.noise_level(fine.grid.times()[1]) <= 0.0025);
+        assert_eq!(with("t_min = 0.01", 0.2).spec.grid.t_min(), 0.01);
+        // One Gaussian where it is asked for, or where it makes held-out rows more likely: -4.26 nats in three dimensions.
+        assert_eq!(with("base = \"gaussian\"", 0.2).spec.base, None);
+        let mut facts = Facts {
+            base: Some(found(0.2)),
+            ..rows(5000)
+        };
+        facts.base.as_mut().unwrap().nats.0 = -4.3;
+        let resolved = resolve(&Settings::default(), &facts).unwrap();
+        assert_eq!(
+            (resolved.spec.base, resolved.settings.objective.as_deref()),
+            (None, Some("dsm+diffclf"))
+        );
+        // Read back, nothing changes.
+        let resolved = with("", 0.2);
+        let again = settings(&resolved.settings.to_toml().unwrap());
+        assert_eq!(again, resolved.settings);
+        let outline = outline(&settings("particles = 3"), &rows(100)).unwrap();
+        assert_eq!(outline.base, BaseKind::Gaussian);
+        assert!(resolve(&settings("particles = 3\nbase = \"mixture\""), &rows(100)).is_err());
+    }
+
+    #[test]
+    fn columns_are_scaled_each_or_all_alike() {
+        let facts = Facts {
+            columns: Some(vec![[0.5, 1.0], [-2.0, 30.0], [0.25, 0.01]]),
+            ..rows(5000)
+        };
+        let map = |text: &str| resolve(&settings(text), &facts).map(|found| found.standardisation);
+        assert_eq!(map("").unwrap().scale, vec![1.0, 30.0, 0.01].into());
+        assert_eq!(map("scale = \"common\"").unwrap().scale, 2f64.sqrt().into());
+        assert_eq!(map("scale = \"none\"").unwrap(), Coordinates::identity(3));
+        assert_eq!(map("particles = 3").unwrap().scale.numbers().len(), 1);
+        assert!(map("particles = 3\nscale = \"column\"").is_err());
+        assert!(map("standardise = false\nscale = \"column\"").is_err());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What goes along with `diffclf train`: log, checkpoints, progress, and a good end whatever happens.
 
 use crate::error::{Error, Result};
-use crate::last_word::{HeldOutRows, LastWord, last_word};
+use crate::last_word::{HeldOutRows, LastWord, last_word, normalise};
 use crate::run_folder::{Log, RunFolder};
 use crate::watch::{Bar, Watch, duration_text};
 use diffclf::Error as CoreError;
@@ -31,8 +31,12 @@ pub struct Session {
     pub checkpoint_every: Duration,
     /// Who follows it.
     pub watch: Arc<dyn Watch>,
-    /// Rows that have the last word, and what it takes to ask them.
-    pub held_out: Option<(HeldOutRows, Arc<Pool>, Isa)>,
+    /// Rows that have the last word.
+    pub held_out: Option<HeldOutRows>,
+    /// Threads.
+    pub pool: Arc<Pool>,
+    /// Kernels.
+    pub isa: Isa,
 }
 
 /// A session while it trains: what is shown, and when the last checkpoint was.
@@ -170,8 +174,9 @@ impl Session {
     /// Writes the model of the last step, or of the mixture it stands on if that was better.
     fn write_last(&self, state: &State) -> Result<Option<LastWord>> {
         let mut model = self.model(state);
+        normalise(&mut model, &self.pool, self.isa)?;
         let word = match &self.held_out {
-            Some((rows, pool, isa)) => Some(last_word(&mut model, rows, pool, *isa)?),
+            Some(rows) => Some(last_word(&mut model, rows, &self.pool, self.isa)?),
             None => None,
         };
         self.folder.write_model(&model)?;

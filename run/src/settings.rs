@@ -48,6 +48,8 @@ pub struct Settings {
     /// One scale for each column, one for all, or none [default: column for rows that are given; common for particles, two
     /// endpoints and built-in systems]
     pub scale: Option<ScaleKind>,
+    /// Add uniform noise as wide as one step to columns whose values are rounded [default: false]
+    pub dequantise: Option<bool>,
     /// Share of the rows that is never trained on, 0 for none [default: 0.05 of a file, where that gives 32 rows]
     pub held_out: Option<f64>,
     /// Steps between two evaluations on the held-out rows [default: 100]

@@ -68,7 +68,9 @@ fn run(job: Job, sets: Option<Vec<DataSet>>) -> Result<()> {
         seconds,
         checkpoint_every: job.checkpoint_every,
         watch: job.watch,
-        held_out: held_out.map(|rows| (rows, job.pool, isa)),
+        held_out,
+        pool: job.pool,
+        isa,
     }
     .train(trainer)
 }
@@ -87,6 +89,7 @@ fn begun(job: &Job, sets: Option<Vec<DataSet>>) -> Result<(RunFolder, Preparatio
         Some(sets) => sets,
         None => open(settings, &*job.watch)?,
     };
+    let sets = dequantised(settings, sets)?;
     let isa = isa_of(settings)?;
     let mut preparation = Preparation::fresh(settings, &sets, &job.pool, isa, &*job.watch)?;
     preparation.state = job.first_stage.clone();
@@ -106,6 +109,7 @@ fn continued(job: &Job, sets: Option<Vec<DataSet>>) -> Result<(RunFolder, Prepar
         Some(sets) => sets,
         None => open(&saved, &*job.watch)?,
     };
+    let sets = dequantised(&saved, sets)?;
     // A batch that was lowered is asked for again in vain, and is no other setting.
     wanted.held_out = wanted.held_out.or(saved.held_out);
     let lowered = |batch| lowered_batch(batch, rows(&sets), wanted.held_out);
@@ -116,6 +120,15 @@ fn continued(job: &Job, sets: Option<Vec<DataSet>>) -> Result<(RunFolder, Prepar
         None => Preparation::fresh(&saved, &sets, &job.pool, isa_of(&saved)?, &*job.watch)?,
     };
     Ok((folder, preparation))
+}
+
+/// The data with the steps of rounded values filled, if that is asked for.
+fn dequantised(settings: &Settings, sets: Vec<DataSet>) -> Result<Vec<DataSet>> {
+    if settings.dequantise == Some(true) {
+        sets.into_iter().map(DataSet::dequantised).collect()
+    } else {
+        Ok(sets)
+    }
 }
 
 /// The kernels, which decide the last bits: the settings remember them.

@@ -4,7 +4,7 @@ use crate::opened::ModelArgs;
 use crate::terminal::Terminal;
 use diffclf::format::npy::write_npy;
 use diffclf_run::density::{Quantity, evaluate_points};
-use diffclf_run::error::Result;
+use diffclf_run::error::{Error, Result};
 use diffclf_run::files::{refuse_overwrite, write_atomic};
 use std::path::PathBuf;
 
@@ -12,11 +12,13 @@ const EXAMPLES: &str = "\
 Examples:
   diffclf density model.safetensors points.npy -o log_density.npy
   diffclf density model.safetensors points.npy --what score -o score.npy
+  diffclf density model.safetensors points.npy --by flow -o by_flow.npy
   diffclf density model.safetensors points.npy --time 0.5 --what energy -o energy.npy
 
 log p_t(y) = -U(t, y) + F(t), in units of kT; the score is its gradient in y, the time score its derivative in t. All
 are in the coordinates of the data the model was trained on. A model of a diffusion is normalised as well as it was
-trained; that of an interpolant up to one constant for all times. Time 0 would be the data themselves; the default
+trained; that of an interpolant up to one constant for all times. --by flow gives the log-density of a diffusion by
+its probability flow: independent of U and F, always normalised, and slow; where both differ, one of them is wrong. Time 0 would be the data themselves; the default
 is the smallest time the model knows, a hair above.";
 
 /// What to compute.
@@ -26,6 +28,13 @@ enum What {
     Energy,
     Score,
     TimeScore,
+}
+
+/// Where a log-density comes from.
+#[derive(Debug, Clone, Copy, PartialEq, clap::ValueEnum)]
+enum By {
+    Energy,
+    Flow,
 }
 
 /// Log-density, energy or score of points.
@@ -43,6 +52,9 @@ pub struct Args {
     /// What to compute
     #[arg(long, value_enum, default_value = "log-density")]
     what: What,
+    /// Where a log-density comes from: energy, -U + F; flow, the change of variables along the probability flow, from scores alone
+    #[arg(long, value_enum, default_value = "energy")]
+    by: By,
     /// Result: a .npy file of float64, one number or row per point
     #[arg(short, long, value_name = "OUT.npy")]
     output: PathBuf,
@@ -58,11 +70,17 @@ pub struct Args {
 pub fn run(args: Args) -> Result<()> {
     refuse_overwrite(&args.output, args.force)?;
     let (model, energy) = args.model.open()?;
-    let quantity = match args.what {
-        What::LogDensity => Quantity::LogDensity,
-        What::Energy => Quantity::Energy,
-        What::Score => Quantity::Score,
-        What::TimeScore => Quantity::TimeScore,
+    let quantity = match (args.what, args.by) {
+        (What::LogDensity, By::Energy) => Quantity::LogDensity,
+        (What::LogDensity, By::Flow) => Quantity::FlowLogDensity,
+        (_, By::Flow) => {
+            return Err(Error::Usage(
+                "the flow gives log-densities alone; leave out --by flow, or --what".into(),
+            ));
+        }
+        (What::Energy, By::Energy) => Quantity::Energy,
+        (What::Score, By::Energy) => Quantity::Score,
+        (What::TimeScore, By::Energy) => Quantity::TimeScore,
     };
     let watch = Terminal::new(args.quiet);
     let model = (&model.content, &energy);

@@ -85,8 +85,13 @@ pub fn run(args: Args) -> Result<()> {
     } else {
         "(all levels and modes with --all)\n"
     };
+    let nats = &found.likelihood;
     print(&format!(
-        "{title}\n\n{}\n{}\n{}{more}",
+        "{title}\n\nlog-likelihood of fresh samples at the smallest time: {:.3} nats per row, exact {:.3}, difference {:+.3} ± {:.3}\n\n{}\n{}\n{}{more}",
+        nats.model,
+        nats.exact,
+        nats.lead.mean,
+        nats.lead.error,
         table_text(&averages(evaluation)),
         table_text(&modes(evaluation, args.all)),
         table_text(&levels(evaluation, args.all))
@@ -99,6 +104,7 @@ pub fn run(args: Args) -> Result<()> {
             "grid": found.grid,
             "steps": content.record.steps,
             "evaluation": evaluation,
+            "likelihood": found.likelihood,
         })
     })
 }

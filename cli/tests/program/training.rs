@@ -180,6 +180,7 @@ fn numbers_that_are_not_finite_stop_the_run_and_keep_the_last_good_model() {
 /// Every objective by name and with settings, on the systems whose answers are known: a diffusion and an interpolant.
 #[test]
 fn every_objective_trains_by_name() {
+    // That each learns what it is for is tested where they are (`train::tests::objectives`).
     let place = Place::new();
     let tiny = "--steps 3 --score-steps 2 --batch 16 --width 8 --depth 2 --features 4 --grid-levels 16 --quiet";
     let both = [

@@ -99,6 +99,11 @@ impl<T: Real> LearnedEnergy<T> {
         &self.spec
     }
 
+    /// The marginals of the mixture it stands on, in double precision.
+    pub(super) fn precise_base(&self) -> Option<&Marginal<f64>> {
+        self.precise_base.as_ref()
+    }
+
     /// The parameters, in the layout's order.
     pub fn params(&self) -> &[T] {
         &self.params

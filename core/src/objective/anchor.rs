@@ -7,15 +7,12 @@
 
 use super::fill::{Fill, Filler, Tile};
 use super::{Objective, Scene, Teaches};
-use crate::base::{BaseEnds, Level, Marginal, MixtureBase, Scratch, Spread, Wanted};
+use crate::base::{BaseEnds, INFLATIONS, Level, Marginal, MixtureBase, Scratch, Spread, Wanted};
 use crate::energy::ModelSpec;
 use crate::engine::{Function, Isa, Node, Real};
 use crate::rng::{Purpose, Stream};
 use crate::{Error, Result};
 use std::sync::{Mutex, PoisonError};
-
-/// By how much the base is inflated.
-pub const INFLATIONS: [f64; 4] = [1.0, 1.5, 2.0, 3.0];
 
 /// See the module's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

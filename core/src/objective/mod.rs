@@ -24,7 +24,7 @@ mod target_score;
 mod tsm;
 mod velocity;
 
-pub use anchor::{Anchor, INFLATIONS};
+pub use anchor::Anchor;
 pub use bayes::Bayes;
 pub use binary_bregman::{BinaryBregman, BinaryGenerator};
 pub use binary_diffclf::BinaryDiffclf;

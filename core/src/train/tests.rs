@@ -4,6 +4,7 @@
 mod determinism;
 mod fit;
 mod learning;
+mod objectives;
 mod rows;
 mod stops;
 mod trainer;

@@ -117,8 +117,8 @@ impl HeldOut {
         })
     }
 
-    /// The verdict.
-    pub(super) fn check(&self, remedy: &Remedy, only_trained: bool) -> Check {
+    /// The verdict; `density` says whether the integral is one.
+    pub(super) fn check(&self, remedy: &Remedy, only_trained: bool, density: bool) -> Check {
         // A nat more than the limit: it is that of the process, and rounding has a part in it.
         let impossible = self.largest > self.ceiling + 1.0;
         let lead = self.mixture.map(|rival| rival.lead);
@@ -160,8 +160,9 @@ impl HeldOut {
         }
         let meaning = match verdict {
             Verdict::Skipped => "there is no mixture to compare with.".to_string(),
-            Verdict::Pass if only_trained => "the model is at least as good as a mixture that has seen half of these rows; it was trained on all of them, though.".into(),
-            Verdict::Pass => "rows that were not trained on are at least as likely as by a fitted mixture.".into(),
+            Verdict::Pass if !density => "rows are not less likely than by a fitted mixture, but what is no density (see the normalisation) can give any value.".into(),
+            Verdict::Pass if only_trained => "the model is not worse than a mixture that has seen half of these rows; it was trained on all of them, though.".into(),
+            Verdict::Pass => "rows that were not trained on are not less likely than by a fitted mixture.".into(),
             Verdict::Warn => format!(
                 "the model is worse than a Gaussian mixture that is fitted in seconds: use that one, or {}.",
                 remedy.further()

@@ -24,9 +24,9 @@
 //!
 //! **False alarms.** A right model gets a warning or worse in about 1 % of diagnoses: 2 of 200 exact models in the tests, half of them with correlated
 //! rows, one by the two-sample test (which warns at a p-value of 0.01) and one because too few draws fell where the density is. The other limits are at four
-//! standard errors. Limits that are not statistical (overlap of levels, coverage of the grid) are about the grid.
+//! standard errors, that of the likelihood beside a mixture's at three. Limits that are not statistical (overlap of levels, coverage of the grid) are about the grid.
 //!
-//! Everything is in the model's own coordinates.
+//! Everything is in the model's own coordinates, except that log-densities of [`HeldOut`] and [`Tails`] are those of the data's ([`Facts::log_volume`]).
 
 mod basins;
 mod calibration;
@@ -256,10 +256,12 @@ impl Diagnosis {
             compares_levels: subject.facts.compares_levels,
             over_fitted: over_fitting.check().verdict > Verdict::Pass,
         };
+        let integral = normalisation.check(&remedy);
+        let density = integral.verdict != Verdict::Fail;
         let checks = vec![
-            normalisation.check(&remedy),
+            integral,
             tails.check(&remedy),
-            held_out.check(&remedy, subject.facts.only_trained),
+            held_out.check(&remedy, subject.facts.only_trained, density),
             calibration.check(&remedy),
             modes.check(&remedy),
             normaliser.check(&remedy),

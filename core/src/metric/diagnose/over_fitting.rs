@@ -16,6 +16,8 @@ use std::collections::HashSet;
 const LEVELS: usize = 6;
 /// With fewer rows that are no copies, nothing is compared.
 const FEWEST: usize = 20;
+/// A rise of the held-out loss by a smaller share of it is none.
+const MATTERS: f64 = 0.02;
 /// A larger share of copies is a finding.
 const COPIES: f64 = 0.1;
 
@@ -157,19 +159,20 @@ impl OverFitting {
     }
 
     /// How much the held-out loss rose after its best, as a share of its whole fall; `None` if that is within four standard errors of the
-    /// difference of two losses (the best of many is the lowest by chance as well), or if the noise is not known.
+    /// difference of two losses (the best of many is the lowest by chance as well), if it is tiny beside the loss, or if the noise is not known.
     fn rise(&self) -> Option<f64> {
         let history = self.history?;
         let rise = history.last - history.best;
         let chance = SIGNIFICANT * std::f64::consts::SQRT_2 * history.noise?;
-        (history.range > 0.0 && rise > chance).then(|| rise / history.range)
+        let matters = rise > MATTERS * history.best.abs();
+        (history.range > 0.0 && rise > chance && matters).then(|| rise / history.range)
     }
 
     /// The verdict.
     pub fn check(&self) -> Check {
         let name = "over-fitting".to_string();
         let limits = "warn beyond 0.1 nats at any level if more than four standard errors, or if the held-out loss rose again by a quarter of \
-                      its fall and four standard errors, or if more than a tenth of the rows are copies of trained ones; fail beyond 1 nat"
+                      its fall, 2 % and four standard errors, or if more than a tenth of the rows are copies of trained ones; fail beyond 1 nat"
             .into();
         let worst = self.worst();
         let rise = self.rise();
@@ -181,7 +184,7 @@ impl OverFitting {
             _ => Verdict::Pass,
         };
         let mut found = Vec::new();
-        if self.copies > 0.0 {
+        if self.copies > 0.01 {
             found.push(format!(
                 "{:.1} % of the rows are copies of rows that were trained on",
                 100.0 * self.copies

@@ -23,7 +23,7 @@ impl Remedy {
     /// What makes the model as a whole better.
     pub fn further(&self) -> &'static str {
         if self.over_fitted {
-            "the model knows its rows by heart: take more data, a smaller network or fewer steps"
+            "take more data, a smaller network or fewer steps (the model knows its rows by heart)"
         } else {
             "train longer, with a larger batch or network"
         }

@@ -40,7 +40,7 @@ pub struct Shell {
 pub struct Tails {
     /// The smallest time.
     pub time: f64,
-    /// Log-density of noised rows: lowest, 5 % quantile, median and largest.
+    /// Log-density of noised rows: lowest, 1 % quantile, median and largest.
     pub data: [f64; 4],
     /// The largest log-density that noised rows can have.
     pub ceiling: f64,
@@ -74,7 +74,7 @@ impl Tails {
         let at = |share: f64| data[((data.len() - 1) as f64 * share) as usize];
         let mut found = Self {
             time,
-            data: [at(0.0), at(0.05), at(0.5), at(1.0)],
+            data: [at(0.0), at(0.01), at(0.5), at(1.0)],
             ceiling: ceiling(subject.process, time, dim) - volume,
             shells: Vec::new(),
             problem: None,
@@ -152,13 +152,13 @@ impl Tails {
     fn flat(&self) -> bool {
         self.shells
             .last()
-            .is_some_and(|shell| shell.median > self.data[1])
+            .is_some_and(|shell| shell.median >= self.data[1])
     }
 
     /// The verdict.
     pub(super) fn check(&self, remedy: &Remedy) -> Check {
         let name = "tails".to_string();
-        let limits = "fail where the density away from the data exceeds the largest of the data, or typically that of the least likely 5 % of them; \
+        let limits = "fail where the density away from the data exceeds the largest of the data, or typically that of the least likely 1 % of them; \
                       warn where it exceeds their median"
             .into();
         let Some(worst) = self.worst() else {

@@ -1,0 +1,167 @@
+//! What columns are like: centre and spread, rounded or not, measured on rows from all over the table.
+
+use crate::data::{DataSet, Prepared};
+use crate::error::Result;
+use diffclf::energy::Coordinates;
+use diffclf::train::Table;
+
+/// Rows by which columns are measured.
+const MEASURED: usize = 20_000;
+/// A spread this many times that of the middle 95 % is that of a few rows far out.
+const FAR_OUT: f64 = 1.5;
+
+impl DataSet {
+    /// Fills the steps of rounded columns with uniform noise, the same for a row whenever it is read: values on a grid have no density,
+    /// values spread over the cells of the grid have one.
+    pub fn dequantised(mut self) -> Result<Self> {
+        if self.is_given() {
+            self.record.steps = self.rounding()?;
+        }
+        Ok(self)
+    }
+
+    /// The step of each column whose values are rounded, else 0.
+    pub fn rounding(&self) -> Result<Vec<f64>> {
+        let (sample, dim) = self.sample()?;
+        Ok((0..dim)
+            .map(|column| step(sample.iter().skip(column).step_by(dim).copied().collect()))
+            .collect())
+    }
+
+    /// Rows from all over the table, no more than measure a column well.
+    fn sample(&self) -> Result<(Vec<f64>, usize)> {
+        let dim = self.dim()?;
+        let Prepared::Fixed(table, _) = self.prepare(&Coordinates::identity(dim))? else {
+            return Ok((Vec::new(), dim));
+        };
+        let rows = table.rows();
+        let count = rows.min(MEASURED);
+        let mut sample = vec![0.0; count * dim];
+        for (k, row) in sample.chunks_exact_mut(dim).enumerate() {
+            table.read(rows * k / count, 0, row);
+        }
+        Ok((sample, dim))
+    }
+
+    /// Centre and spread of each column: mean and standard deviation, or, where a few rows far out would decide them, those of the
+    /// rows within the middle 95 %.
+    pub fn columns(&self) -> Result<Vec<[f64; 2]>> {
+        let (sample, dim) = self.sample()?;
+        if sample.is_empty() {
+            let moments = self.moments(&mut Vec::new())?;
+            let std = moments.variance.sqrt();
+            return Ok(moments.mean.into_iter().map(|mean| [mean, std]).collect());
+        }
+        Ok((0..dim)
+            .map(|column| spread(sample.iter().skip(column).step_by(dim).copied().collect()))
+            .collect())
+    }
+}
+
+/// The step of a column's values, if they are rounded: most are repeated, and all gaps between them are multiples of the smallest.
+fn step(mut values: Vec<f64>) -> f64 {
+    let count = values.len();
+    values.sort_by(f64::total_cmp);
+    values.dedup();
+    if values.len() < 2 || 2 * values.len() > count {
+        return 0.0;
+    }
+    let gaps = || values.windows(2).map(|pair| pair[1] - pair[0]);
+    let least = gaps().fold(f64::INFINITY, f64::min);
+    let multiple = |gap: f64| {
+        let times = gap / least;
+        (times - times.round()).abs() < 1e-3 * times.max(1.0)
+    };
+    if gaps().all(multiple) { least } else { 0.0 }
+}
+
+/// Centre and spread of one column; see [`DataSet::columns`].
+fn spread(mut values: Vec<f64>) -> [f64; 2] {
+    let moments = |values: &[f64]| {
+        let count = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / count;
+        let square: f64 = values.iter().map(|x| (x - mean).powi(2)).sum();
+        [mean, (square / count).sqrt()]
+    };
+    let whole = moments(&values);
+    values.sort_by(f64::total_cmp);
+    let edge = values.len() / 40;
+    let (low, high) = (values[edge], values[values.len() - 1 - edge]);
+    values.iter_mut().for_each(|x| *x = x.clamp(low, high));
+    let middle = moments(&values);
+    if middle[1] > 0.0 && whole[1] > FAR_OUT * middle[1] {
+        middle
+    } else {
+        whole
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounded_values_are_seen_and_others_are_not() {
+        let whole: Vec<f64> = (0..100).map(|i| f64::from(i * i % 13)).collect();
+        assert_eq!(step(whole.clone()), 1.0);
+        let tenths = whole.iter().map(|x| 0.1 * x + 3.0).collect::<Vec<_>>();
+        assert!((step(tenths) - 0.1).abs() < 1e-9);
+        assert_eq!(step((0..100).map(|i| f64::from(i).sqrt()).collect()), 0.0);
+        // Repeated, but on no grid.
+        let odd: Vec<f64> = whole.iter().map(|x| (x + 1.0).sqrt()).collect();
+        assert_eq!(step(odd), 0.0);
+    }
+
+    #[test]
+    fn a_few_rows_far_out_do_not_decide_the_spread() {
+        let mut values: Vec<f64> = (0..1000).map(|i| (f64::from(i) - 499.5) / 288.7).collect();
+        let plain = spread(values.clone());
+        assert!(
+            plain[0].abs() < 1e-9 && (plain[1] - 1.0).abs() < 1e-3,
+            "{plain:?}"
+        );
+        values.extend([1e6, -2e6]);
+        let found = spread(values);
+        assert!(
+            found[0].abs() < 0.1 && (found[1] - 1.0).abs() < 0.1,
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn dequantised_rows_fill_their_steps_and_stay_the_same() {
+        let values: Vec<f64> = (0..2000)
+            .map(|i| {
+                if i % 2 == 0 {
+                    f64::from(i % 7)
+                } else {
+                    0.3 * f64::from(i).sin()
+                }
+            })
+            .collect();
+        let set = DataSet::from_array("a", values.clone(), 1000, 2)
+            .unwrap()
+            .dequantised()
+            .unwrap();
+        assert_eq!(set.record().steps, [1.0, 0.0]);
+        let map = Coordinates::identity(2);
+        let (Prepared::Fixed(first, _), Prepared::Fixed(second, _)) =
+            (set.prepare(&map).unwrap(), set.prepare(&map).unwrap())
+        else {
+            panic!("an array is a table")
+        };
+        let mut offsets = Vec::new();
+        for row in 0..1000 {
+            let (mut a, mut b) = ([0.0; 2], [0f32; 2]);
+            first.read(row, 0, &mut a);
+            second.copy_row(row, &map, &mut b);
+            assert_eq!(a.map(|x| x as f32), b);
+            assert_eq!(a[1], values[2 * row + 1]);
+            offsets.push(a[0] - values[2 * row]);
+        }
+        assert!(offsets.iter().all(|x| x.abs() <= 0.5));
+        // Mean of 1000 uniform numbers: 0.0091.
+        let mean = offsets.iter().sum::<f64>() / 1000.0;
+        assert!(mean.abs() < 4.0 * 0.0092, "{mean}");
+    }
+}
