@@ -83,17 +83,19 @@ def series(rows, rng):
     return law.means[0] + z @ law.factors[0].T
 
 
+# On the Gaussian base, with ENOUGH steps, three of these (narrow in wide, correlated and slow series) are right where the data are and explode away from
+# them (integrals of 8e46, 1.1 and 7e22 with draws three times as wide; log-densities of +100 and more in the box): diagnose fails them, and they stand on a mixture here.
 GOOD = [
     case("one mode, 1-D", Mixture([1], [[2.0]], [0.7]), ENOUGH),
     case("two modes, 1-D", LINE, ENOUGH),
     case("three modes, 1-D", Mixture([3, 2, 1], [[-4.0], [0.0], [3.0]], [0.8, 0.5, 0.6]), ENOUGH),
-    case("narrow in wide, 1-D", Mixture([1, 1], [[0.0], [0.5]], [2.0, 0.5]), ENOUGH),
+    case("narrow in wide, 1-D", Mixture([1, 1], [[0.0], [0.5]], [2.0, 0.5]), ON_BASE),
     case("two modes, 2-D", PAIR, ENOUGH),
     case("three modes, 2-D", modes(2, 3, 1), ENOUGH),
-    case("correlated, 2-D", correlated(2, 1), ENOUGH),
+    case("correlated, 2-D", correlated(2, 1), ON_BASE),
     case("ring of six, 2-D", ring(6, 4.0, 0.6), MORE),
     case("far from zero, 2-D", moved(modes(2, 2, 2), 100.0, 1e4), ENOUGH),
-    case("slow series, 2-D", correlated(2, 5), ENOUGH, spoil=series, judge=series),
+    case("slow series, 2-D", correlated(2, 5), ON_BASE, spoil=series, judge=series),
     case("few rows, 2-D", modes(2, 2, 3), ENOUGH, rows=3000),
     case("two modes, 3-D", modes(3, 2, 4), ON_BASE),
     case("three widths, 3-D", THREE, ON_BASE),

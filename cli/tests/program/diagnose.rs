@@ -37,17 +37,14 @@ fn score_matching_alone_fails_and_classification_passes() {
         )
     };
     let (code, text, document) = judged("both");
-    // So short a training leaves a few per cent of the integral open, which is a warning; nothing else is.
-    assert!(matches!(code, 0 | 4) && text.contains("basin"), "{text}");
-    for check in document["diagnosis"]["checks"].as_array().unwrap() {
-        let least = if check["name"] == "normalisation" {
-            "warn"
-        } else {
-            "pass"
-        };
-        let verdict = check["verdict"].as_str().unwrap();
-        assert!(verdict == "pass" || verdict == least, "{text}");
-    }
+    // So short a training leaves the integral some percent off: a warning, no failure.
+    assert!([0, 4].contains(&code), "{text}");
+    assert!(
+        !text.contains("verdict: fail") && text.contains("basin"),
+        "{text}"
+    );
+    assert_ne!(verdict(&document, "normalisation"), "fail");
+    assert_eq!(verdict(&document, "tails"), "pass");
     assert_eq!(verdict(&document, "mode weights"), "pass");
     assert_eq!(verdict(&document, "calibration"), "pass");
     let (code, text, document) = judged("dsm");
