@@ -6,6 +6,9 @@ pub type Cites = &'static [&'static str];
 /// Nobody to cite: made here, or older than any paper of it.
 pub const OURS: Cites = &[];
 
+/// The methods of a folder, by file, with what each cites.
+pub type Table = &'static [(&'static str, Cites)];
+
 /// The files of a folder with what each cites, `mod::CITES`.
 macro_rules! cited {
     ($($file:ident),* $(,)?) => {
@@ -15,7 +18,7 @@ macro_rules! cited {
 pub(crate) use cited;
 
 /// What the method of that file cites; nothing if there is no such file.
-pub fn of(table: &[(&str, Cites)], file: &str) -> Cites {
+pub fn of(table: Table, file: &str) -> Cites {
     let found = table.iter().find(|(name, _)| *name == file);
     found.map_or(OURS, |(_, cites)| cites)
 }
@@ -28,7 +31,7 @@ mod tests {
     /// A new method stands in its folder's table, or here with the files that are no method.
     #[test]
     fn every_method_says_whom_to_cite() {
-        let folders: [(&str, &[(&str, Cites)], &[&str]); 4] = [
+        let folders: [(&str, Table, &[&str]); 4] = [
             ("sample", sample::CITES, &["diffusion", "step_size"]),
             ("sample/mcmc", sample::mcmc::CITES, &[]),
             ("metric", metric::CITES, &["compare", "evaluate"]),

@@ -130,7 +130,7 @@ purposes! {
     /// The noise of points at known ends.
     Ends(part: Part) = 41,
     /// Which of a composition's weighted points a picture shows.
-    Shown = 43,
+    Shown = 50,
 }
 
 /// One step of the splitmix64 sequence (Steele, Lea, Flood 2014): a bijection of 64-bit words with full avalanche.

@@ -4,6 +4,7 @@ use std::alloc::{GlobalAlloc, Layout, System as Memory};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use diffclf::base::{BaseEnds, MixtureBase};
 use diffclf::energy::exact::ExactPath;
 use diffclf::energy::{Coordinates, Form, ModelSpec};
 use diffclf::engine::{Isa, Pool};
@@ -95,9 +96,17 @@ fn steps_do_not_allocate() {
         for (process, form, dim) in [
             ("vp", Form::InnerProduct, 8),
             ("vp", Form::InnerProduct, 300),
+            ("edm", Form::Scalar, 8),
             ("linear", Form::InnerProductPlusScalar, 8),
         ] {
-            let spec = model(process, form, dim);
+            let mut spec = model(process, form, dim);
+            if form == Form::Scalar {
+                let mixture = System::by_name("mog40", dim, 0).unwrap();
+                spec.base = Some(BaseEnds {
+                    start: MixtureBase::try_from(mixture.mixture().unwrap()).unwrap(),
+                    end: None,
+                });
+            }
             let settings = TrainSettings::two_stages(200, STEPS, STEPS, 4);
             let system = Arc::new(System::by_name("mog40", dim, 0).unwrap());
             let identity = Coordinates::identity(dim);
@@ -139,6 +148,7 @@ fn steps_do_not_allocate() {
             ("vp", "binary-bregman(generator=kl)", 2),
             ("vp", "bregman(generator=js)", 3),
             ("vp", "dsm+known-diffclf(ends=both)", 2),
+            ("vp", "0.5*anchor+diffclf", 3),
             ("vp", "ctsm", 2),
             ("vp", "tsm", 2),
             ("vp", "dre-infinity", 2),

@@ -18,7 +18,9 @@ pub fn fill(
         return None;
     }
     let blur = blur(finest / spread) * spread;
-    let t_min = process.time_of_noise_level(blur)?;
+    // Three digits are enough, and people read them.
+    let exact = process.time_of_noise_level(blur)?;
+    let t_min: f64 = format!("{exact:.2e}").parse().unwrap_or(exact);
     settings.t_min = Some(t_min);
     Some(Notice::SmallestTime {
         t_min,

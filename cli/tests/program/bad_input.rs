@@ -144,7 +144,7 @@ fn fewer_rows_than_a_batch_are_handled_with_a_word() {
     write_rows(&place.path("few.npy"), &clouds(30));
     let notes =
         place.notes("train few.npy --width 8 --depth 1 --score-steps 2 --steps 2 --threads 1");
-    assert!(notes.contains("batch lowered from 2048 to 30"), "{notes}");
+    assert!(notes.contains("batch lowered from 512 to 30"), "{notes}");
     assert!(notes.contains("no rows held out"), "{notes}");
     assert!(place.path("runs/few/model.safetensors").is_file());
     // The same command continues, although the batch it asks for was lowered.
@@ -280,7 +280,7 @@ fn commands_on_a_model_refuse_what_does_not_fit() {
         ),
         (
             format!("density {model} rows.npy --time 0 -o out.npy"),
-            &["0.0001", "0.9999"],
+            &["(nearest to the data)", "0.9999"],
         ),
         (
             format!("density {model} rows.npy --what entropy -o out.npy"),

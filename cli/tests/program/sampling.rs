@@ -107,7 +107,9 @@ fn models_are_composed_and_annealed_in_their_datas_coordinates() {
     write_rows(&place.path("a.npy"), &moved);
     write_rows(&place.path("b.npy"), &clouds(300));
     // Hardly any learning: the model is the Gaussian of its data, and every result is known.
-    place.run(&format!("train a.npy -o a {SMALL} --rate 1e-9 --average 0"));
+    place.run(&format!(
+        "train a.npy -o a {SMALL} --rate 1e-9 --average 0 --base gaussian --scale common"
+    ));
     place.run(&format!("train b.npy -o b {SMALL} --process edm"));
     let few = "-n 400 --levels 30 --moves 2 --least-overlap 0.01 --quiet";
     place.run(&format!(
@@ -185,7 +187,9 @@ fn the_flow_knows_its_log_density() {
     let place = Place::new();
     write_rows(&place.path("a.npy"), &clouds(400));
     // With almost no learning rate the model is exactly the Gaussian of its data at all times: flow and density must agree.
-    place.run(&format!("train a.npy -o a {SMALL} --rate 1e-9 --average 0"));
+    place.run(&format!(
+        "train a.npy -o a {SMALL} --rate 1e-9 --average 0 --base gaussian --scale common"
+    ));
     for (name, extra) in [("heun", "--steps 400"), ("chosen", "--tolerance 1e-6")] {
         place.run(&format!(
             "sample a/model.safetensors -n 50 --method flow {extra} -o {name}.npy --log-density {name}-flow.npy --quiet"

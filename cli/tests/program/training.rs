@@ -21,7 +21,7 @@ fn a_run_folder_holds_all_that_was_promised() {
         "rate = 0.003",
         "log_every = 2",
         "sigma_max = 20.0",
-        "held_out = 0.05",
+        "held_out = 0.1",
         "average = 0.999",
         "rows.npy",
     ] {

@@ -59,7 +59,7 @@ pub use overlap::{LOW_OVERLAP, Link, Overlap};
 pub use perturbation::{Perturbation, perturbation};
 
 /// Whom the methods of this folder cite, by file.
-pub const CITES: &[(&str, crate::citation::Cites)] = crate::citation::cited![
+pub const CITES: crate::citation::Table = crate::citation::cited![
     bar,
     bootstrap,
     correlation,

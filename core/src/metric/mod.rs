@@ -33,7 +33,7 @@ pub use sliced::{Sliced, sliced};
 use serde::{Deserialize, Serialize};
 
 /// Whom the methods of this folder cite, by file.
-pub const CITES: &[(&str, crate::citation::Cites)] = crate::citation::cited![
+pub const CITES: crate::citation::Table = crate::citation::cited![
     blindness,
     classification,
     discrepancy,

@@ -12,6 +12,7 @@ use crate::energy::ModelSpec;
 use crate::engine::{Function, Isa, Node, Real};
 use crate::rng::{Purpose, Stream};
 use crate::{Error, Result};
+use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 /// See the module's text.
@@ -79,11 +80,13 @@ impl Filler for Anchor {
         let Ok(marginal) = anchor_base(spec).and_then(|base| base.marginal(Isa::detect())) else {
             unreachable!("the base was tried when the model was validated")
         };
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let desks = (0..threads).map(|_| Desk::new(&marginal)).collect();
         Box::new(Anchors {
             marginal,
             grid: times.iter().map(|&t| Level::at(&spec.process, t)).collect(),
             slots: [slots[0], slots[1], slots[2]],
-            desks: Mutex::new(Vec::new()),
+            desks: Mutex::new(desks),
         })
     }
 }
@@ -133,6 +136,9 @@ pub(crate) fn anchors(spec: &ModelSpec, times: &[f64], mut stream: Stream) -> Ve
     points
 }
 
+/// Rows that are evaluated at once: a desk has room for so many, and no tile asks for more.
+const PIECE: usize = 64;
+
 /// What a thread needs while it fills.
 struct Desk {
     scratch: Scratch<f64>,
@@ -142,6 +148,20 @@ struct Desk {
     room: Vec<f64>,
     /// One inflation, and the sum over all.
     parts: [Vec<f64>; 2],
+}
+
+impl Desk {
+    fn new(marginal: &Marginal<f64>) -> Desk {
+        let dim = marginal.dim();
+        Desk {
+            scratch: marginal.scratch(),
+            levels: Vec::with_capacity(PIECE),
+            inflated: Vec::with_capacity(PIECE),
+            points: Vec::with_capacity(PIECE * dim),
+            room: vec![0.0; 2 * dim],
+            parts: [Vec::with_capacity(PIECE), Vec::with_capacity(PIECE)],
+        }
+    }
 }
 
 struct Anchors {
@@ -157,24 +177,7 @@ impl<T: Real> Fill<T> for Anchors {
             let mut desks = self.desks.lock().unwrap_or_else(PoisonError::into_inner);
             desks.pop()
         };
-        let mut desk = taken.unwrap_or_else(|| Desk {
-            scratch: self.marginal.scratch(),
-            levels: Vec::new(),
-            inflated: Vec::new(),
-            points: Vec::new(),
-            room: vec![0.0; 2 * tile.spec.dim],
-            parts: Default::default(),
-        });
-        desk.levels.clear();
-        match tile.grid_levels {
-            Some(levels) => desk
-                .levels
-                .extend(levels.iter().map(|&k| self.grid[k as usize])),
-            None => {
-                let at = |&t: &f64| Level::at(&tile.spec.process, t);
-                desk.levels.extend(tile.times.iter().map(at));
-            }
-        }
+        let mut desk = taken.unwrap_or_else(|| Desk::new(&self.marginal));
         let [anchors, of_points, of_anchors] = self.slots;
         self.log_densities(tile, &mut desk, [tile.rows.points, of_points]);
         self.draw(tile, &mut desk, anchors);
@@ -185,19 +188,37 @@ impl<T: Real> Fill<T> for Anchors {
 }
 
 impl Anchors {
+    /// The levels of these rows of a tile.
+    fn levels<T: Real>(&self, tile: &Tile<'_, '_, T>, rows: Range<usize>, out: &mut Vec<Level>) {
+        out.clear();
+        match tile.grid_levels {
+            Some(levels) => out.extend(levels[rows].iter().map(|&k| self.grid[k as usize])),
+            None => {
+                let at = |&t: &f64| Level::at(&tile.spec.process, t);
+                out.extend(tile.times[rows].iter().map(at));
+            }
+        }
+    }
+
     /// A point for each level of each row.
     fn draw<T: Real>(&self, tile: &mut Tile<'_, '_, T>, desk: &mut Desk, slot: usize) {
         let (d, n) = (tile.spec.dim, tile.levels);
-        desk.points.resize(desk.levels.len() * d, 0.0);
+        desk.points.resize(n * d, 0.0);
         for (k, unit) in tile.units.clone().enumerate() {
+            self.levels(tile, k * n..(k + 1) * n, &mut desk.levels);
             let purpose = Purpose::Anchor(tile.part);
             let mut stream = Stream::new(tile.seed, purpose, tile.step, unit as u64);
-            let points = &mut desk.points[k * n * d..][..n * d];
-            let levels = &desk.levels[k * n..][..n];
-            draw_row(&self.marginal, levels, &mut stream, points, &mut desk.room);
-        }
-        for (out, &x) in tile.inputs.numbers(slot).iter_mut().zip(&desk.points) {
-            *out = T::from_f64(x);
+            draw_row(
+                &self.marginal,
+                &desk.levels,
+                &mut stream,
+                &mut desk.points,
+                &mut desk.room,
+            );
+            let out = &mut tile.inputs.numbers(slot)[k * n * d..][..n * d];
+            for (out, &x) in out.iter_mut().zip(&desk.points) {
+                *out = T::from_f64(x);
+            }
         }
     }
 
@@ -208,9 +229,24 @@ impl Anchors {
         desk: &mut Desk,
         [from, to]: [usize; 2],
     ) {
-        desk.points.clear();
-        desk.points
-            .extend(tile.inputs.numbers(from).iter().map(|x| x.to_f64()));
+        let (d, rows) = (tile.spec.dim, tile.times.len());
+        let count = (INFLATIONS.len() as f64).ln();
+        for first in (0..rows).step_by(PIECE) {
+            let piece = first..(first + PIECE).min(rows);
+            self.levels(tile, piece.clone(), &mut desk.levels);
+            let points = &tile.inputs.numbers(from)[first * d..piece.end * d];
+            desk.points.clear();
+            desk.points.extend(points.iter().map(|x| x.to_f64()));
+            self.sum_of_inflations(desk);
+            let out = &mut tile.inputs.numbers(to)[piece];
+            for (out, &x) in out.iter_mut().zip(&desk.parts[1]) {
+                *out = T::from_f64(x - count);
+            }
+        }
+    }
+
+    /// The logarithm of the sum over inflations, at the desk's points and levels.
+    fn sum_of_inflations(&self, desk: &mut Desk) {
         let [part, sum] = &mut desk.parts;
         part.resize(desk.levels.len(), 0.0);
         sum.clear();
@@ -234,10 +270,6 @@ impl Anchors {
                 let (low, high) = (sum.min(*part), sum.max(*part));
                 *sum = high + (low - high).exp().ln_1p();
             }
-        }
-        let count = (INFLATIONS.len() as f64).ln();
-        for (out, &x) in tile.inputs.numbers(to).iter_mut().zip(sum.iter()) {
-            *out = T::from_f64(x - count);
         }
     }
 }

@@ -74,7 +74,7 @@ pub use transport::{
 };
 
 /// Whom the methods of this folder cite, by file.
-pub const CITES: &[(&str, crate::citation::Cites)] = crate::citation::cited![
+pub const CITES: crate::citation::Table = crate::citation::cited![
     annealed,
     boltzmann,
     chains,

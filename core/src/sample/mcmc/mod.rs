@@ -25,7 +25,7 @@ use crate::rng::{Purpose, Stream, fill_normal_rows};
 use crate::{Error, Result};
 
 /// Whom the methods of this folder cite, by file.
-pub const CITES: &[(&str, crate::citation::Cites)] =
+pub const CITES: crate::citation::Table =
     crate::citation::cited![random_walk, mala, hmc, baoab, unadjusted,];
 
 /// An energy held at one time: the density `exp(-U(t, y))` of a chain.
