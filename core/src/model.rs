@@ -69,23 +69,10 @@ impl Content {
         self.standardisation.validate(self.spec.dim)
     }
 
-    /// Points at `time`, in place, to the model's coordinates.
-    pub fn points_to_model(&self, time: f64, points: &mut [f64]) {
-        self.standardisation
-            .points_to_model(&self.spec.process, time, points);
-    }
-
-    /// Points at `time`, in place, from the model's coordinates to those of the data.
-    pub fn points_to_data(&self, time: f64, points: &mut [f64]) {
-        self.standardisation
-            .points_to_data(&self.spec.process, time, points);
-    }
-
     /// An energy or velocity of the model's coordinates (`&LearnedEnergy`, `&dyn Energy`, `Arc<...>`) in those of the data.
     pub fn in_data_coordinates<P>(&self, inner: P) -> InDataCoordinates<P> {
         InDataCoordinates {
             inner,
-            process: self.spec.process,
             map: self.standardisation.clone(),
         }
     }

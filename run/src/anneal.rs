@@ -136,7 +136,7 @@ impl Annealing {
             content,
             learned,
             energy: &energy,
-            prior: energy.prior(grid.t_max(), &Prior::of(spec)),
+            prior: energy.prior(&Prior::of(spec)),
             target: target.as_ref(),
             times: &times,
         };
@@ -154,7 +154,6 @@ impl Annealing {
                 process,
                 energy: way.learned,
             },
-            process,
             map: &way.content.standardisation,
         };
         let transport = self.diffusion.then_some(&kernels as &dyn Transport);
@@ -272,7 +271,7 @@ impl Annealing {
         };
         let mut levels = Levels::new("anneal", &times, false, watch);
         let mut particles = smc.run(&path, self.particles, &mut |level| levels.see(level))?;
-        content.points_to_data(times[count - 1], &mut particles.points);
+        content.standardisation.to_data(&mut particles.points);
         Ok(levels.done(Annealed::Crossing {
             particles: Box::new(particles),
             names: bridge.names(),

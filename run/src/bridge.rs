@@ -257,7 +257,7 @@ impl<'a> Bridge<'a> {
             }
         };
         let (end, _) = self.ends();
-        self.content.points_to_model(end, &mut points);
+        self.content.standardisation.to_model(&mut points);
         for (piece, points) in points.chunks_mut(PIECE * dim).enumerate() {
             depart(
                 &self.content.spec.process,

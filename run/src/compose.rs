@@ -159,7 +159,7 @@ impl Compound<'_> {
         for ((name, model), energy) in self.models.iter().zip(&rescaled) {
             members.push((name, energy));
             let prior = Prior::of(&model.content.spec);
-            priors.push((name, energy.prior(grid.t_max(), &prior)));
+            priors.push((name, energy.prior(&prior)));
         }
         for ((name, _), path) in self.systems.iter().zip(&exact) {
             members.push((name, path));

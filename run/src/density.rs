@@ -137,7 +137,7 @@ fn by_flow(
     }
     let later = spec.grid.times().iter().filter(|t| **t > time);
     let times: Vec<f64> = std::iter::once(&time).chain(later).copied().collect();
-    content.points_to_model(time, points);
+    content.standardisation.to_model(points);
     let flow = Flow {
         energy,
         process: &spec.process,

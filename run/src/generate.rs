@@ -130,13 +130,7 @@ impl Generation {
             }
             (Method::InterpolantSde(_), None) => return unfit("interpolants", "reverse-sde"),
         };
-        match &bridge {
-            Some(bridge) => {
-                let times = bridge.times(&grid);
-                content.points_to_data(times[times.len() - 1], &mut drawn.points);
-            }
-            None => content.standardisation.to_data(&mut drawn.points),
-        }
+        content.standardisation.to_data(&mut drawn.points);
         let log_density = self.log_density.then(|| {
             let volume = content.standardisation.log_volume();
             let values = drawn.log_density.iter();

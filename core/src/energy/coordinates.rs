@@ -1,14 +1,14 @@
 //! The map from the data's coordinates to the model's, `x_model = (x - shift) / scale`: the one place that knows it.
 //!
-//! A model learns standardised data. With `Y_t = alpha X_0 + beta X_1 + gamma Z` a point at time t goes to
-//! `y_model = (y - c(t) shift) / scale`, `c = alpha + beta`; the same noise in the data's coordinates is `scale` times larger.
-//! In short `y_model = A (y - c shift)`: points go by A, gradients of log-densities back by its transpose, displacements and
-//! velocities back by its inverse, and `log p(y) = log p_model(y_model) + log |det A|`.
+//! A model learns standardised data, and noise is added to them about their shift: in the data's coordinates
+//! `Y_t = shift + alpha (X_0 - shift) + beta (X_1 - shift) + scale gamma Z`, so that the map is the same at every time and a point at the
+//! smallest time lies where its row does, however far from zero. In short `y_model = A (y - shift)`: points go by A, gradients of
+//! log-densities back by its transpose, displacements and velocities back by its inverse, and
+//! `log p(y) = log p_model(y_model) + log |det A|`.
 
 use serde::{Deserialize, Serialize};
 
 use super::Prior;
-use crate::process::Process;
 use crate::system::GaussianMixture;
 use crate::{Error, Result};
 
@@ -131,12 +131,12 @@ impl Coordinates {
         }
     }
 
-    /// Rows of data, in place, to the model's coordinates.
+    /// Rows of data or points at any time, in place, to the model's coordinates.
     pub fn to_model(&self, rows: &mut [f64]) {
         self.each(rows, |x, shift, scale| (x - shift) / scale);
     }
 
-    /// Rows of data, in place, from the model's coordinates.
+    /// The same from the model's coordinates.
     pub fn to_data(&self, rows: &mut [f64]) {
         self.each(rows, |x, shift, scale| shift + scale * x);
     }
@@ -167,18 +167,6 @@ impl Coordinates {
         }
     }
 
-    /// Points at `time`, in place, to the model's coordinates: `A (y - c shift)`.
-    pub fn points_to_model(&self, process: &Process, time: f64, points: &mut [f64]) {
-        let c = shift_factor(process, time);
-        self.each(points, |y, shift, scale| (y - c * shift) / scale);
-    }
-
-    /// Points at `time`, in place, from the model's coordinates: `c shift + A^-1 y`.
-    pub fn points_to_data(&self, process: &Process, time: f64, points: &mut [f64]) {
-        let c = shift_factor(process, time);
-        self.each(points, |y, shift, scale| c * shift + scale * y);
-    }
-
     /// Gradients in the model's coordinates, in place, to gradients in the data's: `A^T s`.
     pub fn gradients_to_data(&self, gradients: &mut [f64]) {
         self.each(gradients, |s, _, scale| s / scale);
@@ -189,10 +177,9 @@ impl Coordinates {
         self.each(displacements, |e, _, scale| e / scale);
     }
 
-    /// Velocities at `time`, in place, from the model's coordinates: `c' shift + A^-1 v`.
-    pub fn velocities_to_data(&self, process: &Process, time: f64, velocities: &mut [f64]) {
-        let rate = shift_rate(process, time);
-        self.each(velocities, |v, shift, scale| rate * shift + scale * v);
+    /// Displacements and velocities of the model's coordinates, in place, in the data's: `A^-1 v`.
+    pub fn displacements_to_data(&self, displacements: &mut [f64]) {
+        self.each(displacements, |v, _, scale| scale * v);
     }
 
     /// A mixture of the data's coordinates in those of the model.
@@ -200,25 +187,15 @@ impl Coordinates {
         mixture.rescaled(&self.shift, self.scale.numbers())
     }
 
-    /// A Gaussian at `time` of the model's coordinates in those of the data.
-    pub fn prior_to_data(&self, process: &Process, time: f64, prior: &Prior) -> Prior {
+    /// A Gaussian of the model's coordinates in those of the data.
+    pub fn prior_to_data(&self, prior: &Prior) -> Prior {
         let mut mean = prior.mean.clone();
-        self.points_to_data(process, time, &mut mean);
+        self.to_data(&mut mean);
         Prior {
             mean,
             std: self.scale.times(&prior.std),
         }
     }
-}
-
-/// `c = alpha + beta`: how much of the shift is in a point at `time`.
-fn shift_factor(process: &Process, time: f64) -> f64 {
-    process.x0_scale(time) + process.x1_scale(time)
-}
-
-/// `c'(t)`.
-pub(super) fn shift_rate(process: &Process, time: f64) -> f64 {
-    process.x0_rate(time) + process.x1_rate(time)
 }
 
 /// Mean of each column and average variance of the columns: what the map is made from.
@@ -292,7 +269,6 @@ impl Moments {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process::Linear;
     use crate::system::Covariance;
 
     fn maps() -> [Coordinates; 2] {
@@ -304,7 +280,6 @@ mod tests {
 
     #[test]
     fn rows_go_there_and_back() {
-        let process = Process::Linear(Linear { a: 0.7 });
         let rows = [1.0, 2.0, -0.7, 4.0, -2.5, 0.1];
         let close = |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-13);
         for map in maps() {
@@ -321,14 +296,14 @@ mod tests {
             );
             map.to_data(&mut moved);
             assert!(close(&moved, &rows));
-            map.points_to_model(&process, 0.3, &mut moved);
-            map.points_to_data(&process, 0.3, &mut moved);
+            map.to_model(&mut moved);
+            map.to_data(&mut moved);
             assert!(close(&moved, &rows));
             // A difference of points is a displacement.
             let (mut from, mut to) = (rows[..3].to_vec(), rows[3..].to_vec());
             let mut gap: Vec<f64> = to.iter().zip(&from).map(|(a, b)| a - b).collect();
-            map.points_to_model(&process, 0.3, &mut from);
-            map.points_to_model(&process, 0.3, &mut to);
+            map.to_model(&mut from);
+            map.to_model(&mut to);
             map.displacements_to_model(&mut gap);
             let model: Vec<f64> = to.iter().zip(&from).map(|(a, b)| a - b).collect();
             assert!(close(&gap, &model));
@@ -358,15 +333,14 @@ mod tests {
                 let (there, here) = (moved.log_density(&inside), law.log_density(&point));
                 assert!((there - map.log_volume() - here).abs() < 1e-11, "{map:?}");
             }
-            let process = Process::Linear(Linear { a: 0.7 });
             let prior = Prior {
                 mean: vec![0.1, -0.4, 0.8],
                 std: Scale::Common(0.6),
             };
-            let moved = map.prior_to_data(&process, 0.3, &prior);
+            let moved = map.prior_to_data(&prior);
             let point = [5.5, -3.2, 0.9];
             let mut inside = point;
-            map.points_to_model(&process, 0.3, &mut inside);
+            map.to_model(&mut inside);
             let there = prior.mixture().unwrap().log_density(&inside);
             let here = moved.mixture().unwrap().log_density(&point);
             assert!((there - map.log_volume() - here).abs() < 1e-12);

@@ -1,72 +1,33 @@
 //! A model's energy and velocity in the coordinates of its data, through the one map [`Coordinates`].
 //!
-//! `log p(t, y) = log p_model(t, y_model) - log_volume`; gradients go by the map's transpose, velocities by its inverse, and the
-//! moving shift adds to what changes with time.
+//! `log p(t, y) = log p_model(t, y_model) - log_volume`; gradients go by the map's transpose, velocities by its inverse, and what
+//! changes with time changes alike.
 
 use std::ops::Deref;
 
-use super::coordinates::{Coordinates, shift_rate};
+use super::coordinates::Coordinates;
 use super::{Energy, Prior, Velocity};
-use crate::process::Process;
 
 /// See the module's text. F is the model's; the volume goes into U. `P` points to the energy or velocity in the model's
 /// coordinates: `&LearnedEnergy`, `Arc<dyn Energy>`.
 pub struct InDataCoordinates<P> {
     /// The energy (or velocity) in the model's coordinates.
     pub inner: P,
-    /// The process, whose `c = alpha + beta` moves the shift.
-    pub process: Process,
     /// The map.
     pub map: Coordinates,
 }
 
-/// The time of a row: `times` holds one for all or one for each.
-fn time_of(times: &[f64], row: usize) -> f64 {
-    if times.len() == 1 {
-        times[0]
-    } else {
-        times[row]
-    }
-}
-
 impl<P> InDataCoordinates<P> {
     /// Points in the model's coordinates.
-    fn inward(&self, times: &[f64], points: &[f64]) -> Vec<f64> {
+    fn inward(&self, points: &[f64]) -> Vec<f64> {
         let mut moved = points.to_vec();
-        if let [time] = times {
-            self.map.points_to_model(&self.process, *time, &mut moved);
-            return moved;
-        }
-        for (point, time) in moved.chunks_exact_mut(self.map.dim()).zip(times) {
-            self.map.points_to_model(&self.process, *time, point);
-        }
+        self.map.to_model(&mut moved);
         moved
     }
 
-    /// A Gaussian of the model's coordinates at `time` in those of the data.
-    pub fn prior(&self, time: f64, prior: &Prior) -> Prior {
-        self.map.prior_to_data(&self.process, time, prior)
-    }
-}
-
-impl<P> InDataCoordinates<P>
-where
-    P: Deref<Target: Energy>,
-{
-    /// Adds `sign c' shift . score` at points in the model's coordinates.
-    fn add_shift_rate(&self, times: &[f64], moved: &[f64], sign: f64, out: &mut [f64]) {
-        let shift = &self.map.shift;
-        if shift.iter().all(|x| *x == 0.0) {
-            return;
-        }
-        let mut score = vec![0.0; moved.len()];
-        self.inner.score(times, moved, &mut score);
-        self.map.gradients_to_data(&mut score);
-        let rows = out.iter_mut().zip(score.chunks_exact(shift.len()));
-        for (row, (out, score)) in rows.enumerate() {
-            let along: f64 = score.iter().zip(shift).map(|(a, b)| a * b).sum();
-            *out += sign * shift_rate(&self.process, time_of(times, row)) * along;
-        }
+    /// A Gaussian of the model's coordinates in those of the data.
+    pub fn prior(&self, prior: &Prior) -> Prior {
+        self.map.prior_to_data(prior)
     }
 }
 
@@ -83,13 +44,13 @@ where
     }
 
     fn energy(&self, times: &[f64], points: &[f64], out: &mut [f64]) {
-        self.inner.energy(times, &self.inward(times, points), out);
+        self.inner.energy(times, &self.inward(points), out);
         let volume = self.map.log_volume();
         out.iter_mut().for_each(|u| *u += volume);
     }
 
     fn score(&self, times: &[f64], points: &[f64], out: &mut [f64]) {
-        self.inner.score(times, &self.inward(times, points), out);
+        self.inner.score(times, &self.inward(points), out);
         self.map.gradients_to_data(out);
     }
 
@@ -100,43 +61,36 @@ where
         energy: &mut [f64],
         score: &mut [f64],
     ) {
-        let moved = self.inward(times, points);
+        let moved = self.inward(points);
         self.inner.energy_and_score(times, &moved, energy, score);
         let volume = self.map.log_volume();
         energy.iter_mut().for_each(|u| *u += volume);
         self.map.gradients_to_data(score);
     }
 
-    /// The model's own, and what the moving shift adds: `-c' shift . score`.
     fn time_score(&self, times: &[f64], points: &[f64], out: &mut [f64]) {
-        let moved = self.inward(times, points);
-        self.inner.time_score(times, &moved, out);
-        self.add_shift_rate(times, &moved, -1.0, out);
+        self.inner.time_score(times, &self.inward(points), out);
     }
 
-    /// The model's own, and what the moving shift adds: `c' shift . score`.
     fn energy_rate(&self, times: &[f64], points: &[f64], out: &mut [f64]) {
-        let moved = self.inward(times, points);
-        self.inner.energy_rate(times, &moved, out);
-        self.add_shift_rate(times, &moved, 1.0, out);
+        self.inner.energy_rate(times, &self.inward(points), out);
     }
 
     fn curvature(&self, times: &[f64], points: &[f64], directions: &[f64], out: &mut [f64]) {
         let mut directions = directions.to_vec();
         self.map.displacements_to_model(&mut directions);
-        let moved = self.inward(times, points);
+        let moved = self.inward(points);
         self.inner.curvature(times, &moved, &directions, out);
     }
 
     fn log_density(&self, times: &[f64], points: &[f64], out: &mut [f64]) {
-        self.inner
-            .log_density(times, &self.inward(times, points), out);
+        self.inner.log_density(times, &self.inward(points), out);
         let volume = self.map.log_volume();
         out.iter_mut().for_each(|value| *value -= volume);
     }
 }
 
-/// `v(t, y) = c' shift + A^-1 v_model`.
+/// `v(t, y) = A^-1 v_model`.
 impl<P> Velocity for InDataCoordinates<P>
 where
     P: Deref<Target: Velocity> + Send + Sync,
@@ -146,11 +100,8 @@ where
     }
 
     fn velocity(&self, times: &[f64], points: &[f64], out: &mut [f64]) {
-        self.inner.velocity(times, &self.inward(times, points), out);
-        for (row, out) in out.chunks_exact_mut(self.map.dim()).enumerate() {
-            let time = time_of(times, row);
-            self.map.velocities_to_data(&self.process, time, out);
-        }
+        self.inner.velocity(times, &self.inward(points), out);
+        self.map.displacements_to_data(out);
     }
 }
 
@@ -161,7 +112,7 @@ mod tests {
     use crate::energy::tests::{diffusions, interpolants, learned, params, spec};
     use crate::energy::{Moments, Scale};
     use crate::engine::Isa;
-    use crate::process::Linear;
+    use crate::process::{Linear, Process};
     use crate::system::{Covariance, GaussianMixture, two_modes};
 
     fn interpolant(scale: Scale) -> (ExactPath, Coordinates) {
@@ -179,11 +130,7 @@ mod tests {
         for scale in [Scale::Common(2.5), Scale::Columns(vec![2.5, 0.6])] {
             let (path, map) = interpolant(scale.clone());
             let process = *path.process();
-            let energy = InDataCoordinates {
-                inner: &path,
-                process,
-                map,
-            };
+            let energy = InDataCoordinates { inner: &path, map };
             let times = [0.3, 0.6];
             let points = [4.0, -2.0, 6.5, -3.4];
             let value = |t: f64, y: &[f64]| {
@@ -264,7 +211,6 @@ mod tests {
         .unwrap();
         let energy = InDataCoordinates {
             inner: &path as &dyn Energy,
-            process,
             map,
         };
         let y = [5.5, -1.0];
@@ -291,7 +237,6 @@ mod tests {
             let model = learned::<f64>(&spec, &params::<f64>(&spec, 3), Isa::detect());
             let energy = InDataCoordinates {
                 inner: &model,
-                process,
                 map: map.clone(),
             };
             let value = |y: &[f64]| {
@@ -310,15 +255,14 @@ mod tests {
                 );
             };
             same(&[12.0, -2.2, 8.6, -5.1, 11.3, -4.2], "exchanged");
-            let c = process.x0_scale(time) + process.x1_scale(time);
             let (sin, cos) = 0.7f64.sin_cos();
             let turned: Vec<f64> = y
                 .chunks(2)
                 .flat_map(|y| {
-                    let (a, b) = (y[0] - c * map.shift[0], y[1] - c * map.shift[1]);
+                    let (a, b) = (y[0] - map.shift[0], y[1] - map.shift[1]);
                     [
-                        c * map.shift[0] + cos * a - sin * b,
-                        c * map.shift[1] + sin * a + cos * b,
+                        map.shift[0] + cos * a - sin * b,
+                        map.shift[1] + sin * a + cos * b,
                     ]
                 })
                 .collect();

@@ -144,7 +144,6 @@ mod tests {
 
     #[test]
     fn energy_rates_of_wrapped_energies_do_not_see_bends_of_f() {
-        let process = Process::default();
         let (bent, other) = (
             Bent,
             crate::energy::Closure::new(1, |_, y: &[f64], s: &mut [f64]| {
@@ -160,7 +159,6 @@ mod tests {
         };
         let rescaled = InDataCoordinates {
             inner: &bent,
-            process,
             map: Coordinates {
                 shift: vec![1.5],
                 scale: 2.0.into(),

@@ -101,16 +101,14 @@ impl<K: GaussianKernels> Transport for K {
 pub struct DataTransport<'a> {
     /// Proposals in the model's coordinates.
     pub inner: &'a dyn Transport,
-    /// The process, whose times move the map's shift.
-    pub process: Process,
     /// The map.
     pub map: &'a Coordinates,
 }
 
 impl DataTransport<'_> {
-    fn inward(&self, time: f64, points: &[f64]) -> Vec<f64> {
+    fn inward(&self, points: &[f64]) -> Vec<f64> {
         let mut moved = points.to_vec();
-        self.map.points_to_model(&self.process, time, &mut moved);
+        self.map.to_model(&mut moved);
         moved
     }
 
@@ -134,10 +132,10 @@ impl Transport for DataTransport<'_> {
         proposed: &mut [f64],
         log_density: &mut [f64],
     ) {
-        let points = self.inward(from, points);
+        let points = self.inward(points);
         self.inner
             .propose(from, to, &points, noise, proposed, log_density);
-        self.map.points_to_data(&self.process, to, proposed);
+        self.map.to_data(proposed);
         self.less_volume(log_density);
     }
 
@@ -149,7 +147,7 @@ impl Transport for DataTransport<'_> {
         proposed: &[f64],
         log_density: &mut [f64],
     ) {
-        let (points, proposed) = (self.inward(from, points), self.inward(to, proposed));
+        let (points, proposed) = (self.inward(points), self.inward(proposed));
         self.inner
             .log_return(from, to, &points, &proposed, log_density);
         self.less_volume(log_density);
@@ -292,7 +290,6 @@ mod tests {
         };
         let moved = DataTransport {
             inner: &inner,
-            process,
             map: &map,
         };
         let (from, to) = (0.5, 0.4);
@@ -304,13 +301,13 @@ mod tests {
             -0.5 * ((x - mean) / std).powi(2) - (std * std::f64::consts::TAU.sqrt()).ln()
         };
         let (mut y_model, mut x_model) = (y, x);
-        map.points_to_model(&process, from, &mut y_model);
-        map.points_to_model(&process, to, &mut x_model);
+        map.to_model(&mut y_model);
+        map.to_model(&mut x_model);
         let (mut mean, mut origin) = ([0.0; 2], [0.0; 2]);
         let there = inner.forth(from, to, &y_model, &mut mean);
         let here = inner.back(from, to, &x_model, &mut origin);
-        map.points_to_data(&process, to, &mut mean);
-        map.points_to_data(&process, from, &mut origin);
+        map.to_data(&mut mean);
+        map.to_data(&mut origin);
         let (mut log_q, mut log_f) = (0.0, 0.0);
         for i in 0..2 {
             let scale = map.scale.at(i);

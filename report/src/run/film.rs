@@ -75,7 +75,7 @@ fn noised(material: &Material, time: f64) -> Vec<f64> {
     };
     let process = &material.content.spec.process;
     let mut points = Noised::new(judging.rows(), process, material.seed).points(time, POINTS);
-    material.content.points_to_data(time, &mut points);
+    material.content.standardisation.to_data(&mut points);
     points
 }
 
@@ -90,7 +90,7 @@ fn extent(material: &Material, time: f64) -> Vec<(f64, f64)> {
     let corners = [-2.5, 2.5].map(|z| {
         let mut point = vec![0.0; spec.dim];
         prior.points(&vec![z; spec.dim], &mut point);
-        material.content.points_to_data(time, &mut point);
+        material.content.standardisation.to_data(&mut point);
         material.view.project(&point)
     });
     corners.concat()
@@ -123,7 +123,7 @@ fn planes(material: &Material, times: &[f64], album: &mut Album) -> Vec<Frame> {
             let place = |i: usize| (i as f64 + 0.5) / CELLS as f64;
             points.extend([x.value(place(cell % CELLS)), y.value(place(cell / CELLS))]);
         }
-        material.content.points_to_model(*time, &mut points);
+        material.content.standardisation.to_model(&mut points);
         let shade = |energy: &dyn Energy| {
             let mut values = vec![0.0; CELLS * CELLS];
             energy.log_density(&[*time], &points, &mut values);
@@ -229,7 +229,7 @@ fn travelling(material: &Material, time: f64) -> Vec<f64> {
     };
     let points = Sampler::by_name("ddim").and_then(|sampler| sampler.run(&task, &mut |_| ()));
     points.map_or(Vec::new(), |mut points| {
-        material.content.points_to_data(time, &mut points);
+        material.content.standardisation.to_data(&mut points);
         points
     })
 }
@@ -246,7 +246,7 @@ fn lines(material: &Material, times: &[f64], album: &mut Album) -> Vec<Frame> {
         let learned = material.content.in_data_coordinates(&material.energy);
         let mut densities = vec![0.0; points.len()];
         learned.log_density(&[*time], &points, &mut densities);
-        material.content.points_to_model(*time, &mut points);
+        material.content.standardisation.to_model(&mut points);
         // A model of an interpolant is normalised up to a constant: the curve sums to one over the picture.
         let largest = densities.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let step = x.width() / 400.0;

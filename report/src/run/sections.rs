@@ -178,14 +178,13 @@ fn samples(material: &Material, page: &mut Page, album: &mut Album) {
         return;
     };
     let dim = material.content.spec.dim;
-    let time = material.content.spec.grid.t_min();
     let cut = |rows: &[f64]| rows[..rows.len().min(POINTS * dim)].to_vec();
     let mut data = cut(judging.rows().start);
     material.content.standardisation.to_data(&mut data);
     let mut clouds = vec![("data", material.view.project(&data))];
     if let Some(generated) = &judging.generated {
         let mut generated = cut(generated);
-        material.content.points_to_data(time, &mut generated);
+        material.content.standardisation.to_data(&mut generated);
         clouds.push(("generated samples", material.view.project(&generated)));
     }
     let labels = &material.view.labels;

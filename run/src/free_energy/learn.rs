@@ -218,7 +218,7 @@ fn endpoint_rows(
         }
     };
     // Both endpoints are data: their coordinates change as at time 0, where one of them stands alone.
-    content.points_to_model(0.0, &mut rows);
+    content.standardisation.to_model(&mut rows);
     Ok(rows)
 }
 

@@ -254,7 +254,7 @@ fn model_and_checkpoint_read_back() {
         let in_data = model.in_data_coordinates(Arc::new(Pool::new(1)), Isa::detect());
         let (mut point, mut here, mut there) = ([0.6, 1.9], [0.0], [0.0]);
         in_data.unwrap().log_density(&[0.3], &point, &mut here);
-        model.content.points_to_model(0.3, &mut point);
+        model.content.standardisation.to_model(&mut point);
         energy.log_density(&[0.3], &point, &mut there);
         assert_eq!(here[0], there[0] - 2.0 * 2.5f64.ln());
         // One kind of file is not the other.
