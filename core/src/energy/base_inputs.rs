@@ -3,8 +3,8 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use super::builder::{BaseSlots, Wiring};
 use super::spec::ModelSpec;
+use super::wiring::{BaseSlots, Wiring};
 use crate::Result;
 use crate::base::{Level, Marginal, Scratch, Wanted};
 use crate::engine::{Inputs, Isa, Real};

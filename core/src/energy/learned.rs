@@ -3,9 +3,10 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::base_inputs::{BaseInputs, UnitLevels, precise};
-use super::builder::{Builder, Points, TimeMode, Wiring};
+use super::builder::{Builder, Points};
 use super::spec::ModelSpec;
 use super::time_table::TimeTable;
+use super::wiring::{TimeMode, Wiring};
 use super::{Energy, Velocity, slope_along};
 use crate::base::{Level, Marginal, Wanted};
 use crate::engine::{Isa, Pool, Program, Real, Rows};

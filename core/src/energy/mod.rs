@@ -17,9 +17,10 @@ mod prior;
 mod spec;
 mod time_table;
 mod velocity;
+mod wiring;
 
 pub use base_inputs::{BaseInputs, UnitLevels};
-pub use builder::{BaseSlots, Builder, EnergyNodes, Group, Points, TimeMode, Wiring};
+pub use builder::{Builder, EnergyNodes, Points};
 pub use closure::Closure;
 pub use column::{Column, Coordinate, TimeFunction, frequency};
 pub use coordinates::{Coordinates, Moments, Scale};
@@ -32,6 +33,7 @@ pub use prior::Prior;
 pub use spec::{Form, ModelSpec};
 pub use time_table::TimeTable;
 pub use velocity::{Velocity, VelocityClosure};
+pub use wiring::{BaseSlots, Group, TimeMode, Wiring};
 
 /// A time-dependent energy, evaluated in batches.
 ///

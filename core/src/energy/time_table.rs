@@ -1,8 +1,8 @@
 //! The time table: fills the time inputs of a built graph, from tables when times are levels of a grid.
 
-use super::builder::{Group, Wiring};
 use super::column::{Column, Coordinate, features, frequency};
 use super::spec::ModelSpec;
+use super::wiring::{Group, Wiring};
 use crate::engine::{Inputs, Program, Real};
 
 /// Values of the columns of a wiring, tabulated at a list of times.

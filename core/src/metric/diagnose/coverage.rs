@@ -104,10 +104,10 @@ impl Coverage {
             (Verdict::Pass, _) => "the levels reach from the data to pure noise.",
             (_, true) => {
                 "the last level still remembers the data, so its normalisation is not known and samples start from the wrong place: \
-                 raise --t-max, or beta_max or sigma_max of the process."
+                 raise t_max, or beta_max or sigma_max of the process."
             }
             (_, false) => {
-                "the data have structure as fine as the noise of the first level, which the model cannot show: lower --t-min. If a column is a \
+                "the data have structure as fine as the noise of the first level, which the model cannot show: lower t_min. If a column is a \
                  function of others or values repeat, no time is small enough: there the density is that of the noise; leave the column out."
             }
         };

@@ -168,7 +168,7 @@ impl HeldOut {
                 remedy.further()
             ),
             Verdict::Fail if impossible => format!(
-                "some rows have densities that no density can have: the model has spikes; take a larger --t-min, then {}.",
+                "some rows have densities that no density can have: the model has spikes; take a larger t_min, then {}.",
                 remedy.further()
             ),
             Verdict::Fail => format!(

@@ -178,7 +178,7 @@ impl Normalisation {
             Verdict::Pass => "it is a density, as far out as three times the width of the data.".into(),
             Verdict::Fail if log > 0.0 => format!(
                 "this is no density: it puts more probability away from the data, or in all, than there is, so log-densities of rows have no meaning; \
-                 a larger --t-min helps most, then {}.",
+                 a larger t_min helps most, then {}.",
                 remedy.further()
             ),
             Verdict::Fail => format!(

@@ -217,11 +217,11 @@ impl OverFitting {
                 }
                 Verdict::Pass => "no sign that rows were learned by heart.",
                 Verdict::Warn => {
-                    "the model begins to know its rows by heart: stop earlier (--patience), take a smaller network, or more data."
+                    "the model begins to know its rows by heart: stop earlier (patience), take a smaller network, or more data."
                 }
                 Verdict::Fail => {
                     "the model has learned its rows by heart, its density is one of spikes: more data, a smaller network, fewer steps, or a \
-                     larger --t-min."
+                     larger t_min."
                 }
             }
             .into(),

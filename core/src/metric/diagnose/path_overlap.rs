@@ -106,7 +106,7 @@ impl PathOverlap {
                         .into()
                 }
                 _ => format!(
-                    "the path is cut there: either the grid has a gap (more levels, --spacing power, a larger --t-min) or the model's \
+                    "the path is cut there: either the grid has a gap (more levels, spacing = power, a larger t_min) or the model's \
                      densities of the two levels disagree ({}).",
                     remedy.levels()
                 ),

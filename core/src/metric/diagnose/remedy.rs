@@ -37,7 +37,7 @@ impl Remedy {
                 "train with an objective that compares levels, such as dsm+diffclf"
             }
             (false, Some(true)) => {
-                "diffclf is in the objective already: train longer, or with more levels per row (--levels)"
+                "diffclf is in the objective already: train longer, or with more levels per row (levels)"
             }
             (false, None) => "train longer, with diffclf in the objective",
         }

@@ -211,7 +211,7 @@ impl Tails {
                 ),
                 _ => format!(
                     "the density does not fall away from the data: rows unlike the training rows can get any value, and maxima of the density are not where \
-                     data are; a larger --t-min helps most, then {}.",
+                     data are; a larger t_min helps most, then {}.",
                     remedy.further()
                 ),
             },
