@@ -42,7 +42,7 @@ impl TimeWeight {
     }
 
     /// `tau(t)`, linear between the levels of the grid: there F(t) has one slope, and times are drawn so that the weighted mean
-    /// of what the slope should be is its plain mean over the cell ([`Self::inside_cell`]).
+    /// of what the slope should be is its plain mean over the cell (`inside_cell`).
     pub fn scale(self, spec: &ModelSpec, time: f64) -> f64 {
         let (k, weight) = spec.grid.locate(time);
         let (low, high) = (spec.grid.times()[k], spec.grid.times()[k + 1]);
