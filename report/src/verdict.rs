@@ -140,17 +140,7 @@ fn likelihoods(held_out: &HeldOut) -> Table {
 
 /// Integrals of the density, level by level.
 fn integrals(normalisation: &Normalisation) -> Table {
-    let text = |integral: &Integral| {
-        let log = integral.log - normalisation.unit;
-        let value = log.exp();
-        if log < 9.0 {
-            format!("{value:.3} ± {:.3}", value * integral.error)
-        } else if log < 230.0 {
-            format!("{value:.0e}")
-        } else {
-            format!("e^{log:.0}")
-        }
-    };
+    let text = |integral: &Integral| normalisation.text(integral);
     Table {
         caption: "Integral of exp(log p), by draws as wide as the data and wider".into(),
         header: header([

@@ -203,7 +203,7 @@ impl Normalisation {
     }
 
     /// `1.02 ± 0.01`, or the logarithm of what is too large for that.
-    fn text(&self, integral: &Integral) -> String {
+    pub fn text(&self, integral: &Integral) -> String {
         let log = integral.log - self.unit;
         let value = log.exp();
         if log < 9.0 {
