@@ -5,6 +5,7 @@ use crate::machine::MachineArgs;
 use crate::print::note;
 use crate::terminal::Terminal;
 use diffclf_report::run::{Wish, write};
+use diffclf_report::verdict::summary;
 use diffclf_run::files::{model_path, refuse_overwrite};
 use diffclf_run::machine::Machine;
 use diffclf_run::run_folder::REPORT;
@@ -109,8 +110,13 @@ pub fn after_training(folder: &Path, data: [Option<&Path>; 2], machine: &Machine
         command: format!("diffclf report {}{flag}", folder.display()),
     };
     match write(&wish, &output, None, true) {
-        Ok(()) if quiet => {}
-        Ok(()) => note(&format!("report: {}", output.display())),
+        Ok(_) if quiet => {}
+        Ok(diagnosis) => {
+            if let Some(diagnosis) = diagnosis {
+                note(&summary(&diagnosis));
+            }
+            note(&format!("report: {}", output.display()));
+        }
         Err(error) => note(&format!(
             "warning: the model is saved, but its report could not be written: {}",
             told(&error)

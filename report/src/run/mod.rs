@@ -66,8 +66,13 @@ pub struct Wish<'a> {
     pub command: String,
 }
 
-/// Writes the page, and its pictures if a folder is given for them.
-pub fn write(wish: &Wish<'_>, output: &Path, figures: Option<&Path>, force: bool) -> Result<()> {
+/// Writes the page, and its pictures if a folder is given for them. Returns the diagnosis on it, if there is one.
+pub fn write(
+    wish: &Wish<'_>,
+    output: &Path,
+    figures: Option<&Path>,
+    force: bool,
+) -> Result<Option<Diagnosis>> {
     let begin = Instant::now();
     let material = gather(wish)?;
     let (page, album) = sections::page(&material, begin);
@@ -75,7 +80,8 @@ pub fn write(wish: &Wish<'_>, output: &Path, figures: Option<&Path>, force: bool
         album.write(folder, force)?;
     }
     let html = page.html();
-    write_atomic(output, |writer| Ok(writer.write_all(html.as_bytes())?))
+    write_atomic(output, |writer| Ok(writer.write_all(html.as_bytes())?))?;
+    Ok(material.diagnosis)
 }
 
 /// Reads and computes; only the model itself must be there.
