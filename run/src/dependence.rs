@@ -39,7 +39,7 @@ impl DataSet {
 
 fn dependence(sample: &[f64], dim: usize) -> Option<Dependence> {
     let rows = sample.len() / dim;
-    if dim < 2 || dim > MOST_COLUMNS || rows <= 2 * dim {
+    if !(2..=MOST_COLUMNS).contains(&dim) || rows <= 2 * dim {
         return None;
     }
     let columns: Vec<Vec<f64>> = (0..dim).filter_map(|k| unit(sample, dim, k)).collect();
