@@ -77,6 +77,8 @@ impl Observer for Course {
                 self.session.message(report, stages)
             });
         }
+        let entry = || self.session.entry(report, self.seconds());
+        self.session.watch.step(&entry);
         if trainer.finished() {
             self.last = self.session.message(report, stages);
         }

@@ -1,0 +1,5 @@
+"""``python -m diffclf``."""
+
+from ._command import main
+
+main()
