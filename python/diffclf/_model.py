@@ -123,6 +123,13 @@ class Model:
         """The derivative of log p in time, one number per point."""
         return self._evaluate("time_score", x, t)
 
+    def hessian_product(self, x: ArrayLike, directions: ArrayLike, t: float | None = None) -> Any:
+        """``H e`` with H the Hessian of log p at each point and one direction ``e`` for each, in the shape of x."""
+        array, single = points(x, self._native.dim, "x", () if isinstance(x, np.ndarray) else self.columns)
+        along, _ = points(directions, self._native.dim, "directions")
+        values = self._native.hessian_product(array, along, t)
+        return values[0] if single else values
+
     def free_energy(self, t: ArrayLike = None) -> Any:
         """F(t), the log-normaliser: ``log p = -U + F``."""
         if t is None:
@@ -188,6 +195,20 @@ class Model:
                 raise UsageError("sample() needs a number of samples: sample(1000)")
             found, values = self._native.sample(request)
         return (found, values) if log_density else found
+
+    # In other frameworks
+
+    def torch(self) -> Any:
+        """A ``torch.nn.Module`` of this density: ``module(x, t=None)`` is log p, and torch differentiates it twice."""
+        from ._torch import density
+
+        return density(self)
+
+    def jax(self, t: float | None = None) -> Any:
+        """A function ``log_density(x)`` for jax, in which it can be compiled, mapped and differentiated twice."""
+        from ._jax import density
+
+        return density(self, t)
 
     # Verdicts
 

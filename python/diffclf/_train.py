@@ -74,7 +74,7 @@ def fit(
     """
     with tempfile.TemporaryDirectory(prefix="diffclf-") as folder:
         out = os.path.join(folder, "fit")
-        request = {"out": out, "resume": False, "force": False, "checkpoint_every": _NEVER}
+        request = {"out": out, "resume": False, "force": False, "checkpoint_every": _NEVER, "hidden": folder}
         _run("fit", request, (x, name), (end, end_name), threads, progress, callback, dict(settings))
         model = load(out)
     model._path = None
@@ -129,7 +129,7 @@ def train(
     folder = os.fspath(out)
     if not folder:
         raise UsageError("train() needs a run folder; give out='runs/NAME', or use fit() for a model without one")
-    request = {"out": folder, "resume": resume, "force": force, "checkpoint_every": checkpoint_every}
+    request = {"out": folder, "resume": resume, "force": force, "checkpoint_every": checkpoint_every, "hidden": None}
     finished = _run("train", request, (x, name), (end, end_name), threads, progress, callback, dict(settings))
     model = load(folder)
     if report and finished:

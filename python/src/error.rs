@@ -114,7 +114,14 @@ fn of_core(error: &CoreError) -> Kind {
 
 /// The exception of an error.
 pub fn exception(py: Python<'_>, error: &Error) -> PyErr {
-    kind_of(error).raised(py, error.told(&argument))
+    let words = match error {
+        Error::Nothing => {
+            "nothing to learn from: give rows as x, or a built-in system with system='NAME', dim=D"
+                .into()
+        }
+        error => error.told(&argument),
+    };
+    kind_of(error).raised(py, words)
 }
 
 /// What the last panic said, and where.

@@ -3,6 +3,7 @@
 
 mod array;
 mod error;
+mod free_energy;
 mod json;
 mod machine;
 mod model;
@@ -47,7 +48,12 @@ fn fail_inside(py: Python<'_>) -> PyResult<()> {
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use super::model::{Model, refuse_missing, rows_address, write_report};
+    use super::free_energy::{
+        MbarSolution, free_energy_bar, free_energy_fep, free_energy_learn, free_energy_ti,
+        inefficiency,
+    };
+    #[pymodule_export]
+    use super::model::{Model, rows_address, write_report};
     #[pymodule_export]
     use super::system::System;
     #[pymodule_export]

@@ -1,7 +1,7 @@
 //! `Model`: a trained model in Python's hands.
 
 use crate::array::{Rows, array, array_f32};
-use crate::error::{Kind, detached, exception, guarded};
+use crate::error::{Kind, detached, guarded};
 use crate::json::written;
 use crate::machine::{Key, isa, kept, pool};
 use crate::watch::Listener;
@@ -213,6 +213,35 @@ impl Model {
         array(py, found.values, &found.shape)
     }
 
+    /// `H e` with H the Hessian of log p and one direction for each point.
+    fn hessian_product<'py>(
+        &self,
+        py: Python<'py>,
+        x: &Bound<'py, PyAny>,
+        directions: &Bound<'py, PyAny>,
+        time: Option<f64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (rows, along) = (Rows::of(x)?, Rows::of(directions)?);
+        let values = detached(py, || {
+            let content = &self.model.content;
+            let (points, along) = (rows.finite("data")?, along.finite("directions")?);
+            if points.len() != along.len() || rows.dim() != content.spec.dim {
+                return Err(Error::setting(
+                    "directions",
+                    format!("{} numbers", along.len()),
+                    format!("one for each of the {} of x", points.len()),
+                ));
+            }
+            let time = time.unwrap_or(content.spec.grid.t_min());
+            let learned = self.energy()?;
+            let energy = content.in_data_coordinates(&*learned);
+            let mut out = vec![0.0; points.len()];
+            energy.hessian_product(&[time], &points, &along, &mut out);
+            Ok(out)
+        })?;
+        array(py, values, &rows.shape)
+    }
+
     /// F(t).
     fn free_energy<'py>(&self, py: Python<'py>, times: Vec<f64>) -> PyResult<Bound<'py, PyAny>> {
         let values = detached(py, || {
@@ -373,10 +402,4 @@ pub fn write_report(py: Python<'_>, request: ReportRequest) -> PyResult<()> {
 #[pyfunction]
 pub fn rows_address(x: &Bound<'_, PyAny>) -> PyResult<usize> {
     Ok(Rows::of(x)?.array.address())
-}
-
-/// An error that the Python half found, in the words of the run layer.
-#[pyfunction]
-pub fn refuse_missing(py: Python<'_>) -> PyErr {
-    exception(py, &Error::Nothing)
 }

@@ -25,6 +25,7 @@ pub struct Request {
     force: bool,
     checkpoint_every: f64,
     threads: Option<usize>,
+    hidden: Option<String>,
     progress: Option<Py<PyAny>>,
     callback: Option<Py<PyAny>>,
 }
@@ -95,7 +96,7 @@ pub fn train_run(py: Python<'_>, request: Request) -> PyResult<(&'static str, u6
                 (None, None) => return Err(Error::Nothing),
             });
         }
-        let listener = Arc::new(Listener::new(progress, callback));
+        let listener = Arc::new(Listener::new(progress, callback).within(request.hidden));
         let job = Job {
             settings,
             path: request.out,

@@ -29,6 +29,8 @@ pub enum Reason {
 pub struct Listener {
     progress: Option<Arc<Py<PyAny>>>,
     callback: Option<Py<PyAny>>,
+    /// Notes that name this folder are not told: nobody will find it.
+    hidden: Option<String>,
     stopped: AtomicBool,
     reason: Mutex<Option<Reason>>,
     looked: Mutex<Instant>,
@@ -44,10 +46,17 @@ impl Listener {
         Self {
             progress: progress.map(Arc::new),
             callback,
+            hidden: None,
             stopped: AtomicBool::new(false),
             reason: Mutex::new(None),
             looked: Mutex::new(Instant::now()),
         }
+    }
+
+    /// The same, for work in a folder that will be gone.
+    pub fn within(mut self, folder: Option<String>) -> Self {
+        self.hidden = folder;
+        self
     }
 
     fn stop(&self, reason: Reason) {
@@ -61,6 +70,10 @@ impl Listener {
     }
 
     fn tell(&self, text: &str) {
+        let hidden = self.hidden.as_ref();
+        if hidden.is_some_and(|folder| text.contains(folder.as_str())) {
+            return;
+        }
         if let Some(progress) = &self.progress {
             Python::attach(|py| {
                 if let Err(error) = progress.call_method1(py, "note", (text,)) {
