@@ -65,7 +65,9 @@ def rows(x: ArrayLike, what: str = "x", columns: Sequence[str] = ()) -> Floats:
     if array.size == 0:
         raise InputError(f"{what} has the shape {array.shape} and holds nothing; give at least one row and one column")
     single = kind == "f" and array.dtype.itemsize <= 4
-    return np.ascontiguousarray(array, dtype=np.float32 if single else np.float64)
+    if single:
+        return np.ascontiguousarray(array, dtype=np.float32)
+    return np.ascontiguousarray(array, dtype=np.float64)
 
 
 def points(x: ArrayLike, dim: int, what: str = "x", columns: Sequence[str] = ()) -> tuple[Floats, bool]:

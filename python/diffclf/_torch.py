@@ -30,7 +30,7 @@ def density(model: Model) -> Any:
             return back(model.score(rows(x), t), x, x.shape)
 
         @staticmethod
-        @torch.autograd.function.once_differentiable  # type: ignore[misc, unused-ignore]
+        @torch.autograd.function.once_differentiable
         def backward(ctx: Any, along: Any) -> Any:
             (x,) = ctx.saved_tensors
             # The Hessian is symmetric: its product from the left is that from the right.

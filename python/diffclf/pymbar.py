@@ -142,10 +142,11 @@ class MBAR:
     def compute_overlap(self) -> dict[str, Any]:
         """scalar, eigenvalues and matrix."""
         found = self._mbar.overlap_figures()
-        size = len(found["states"])
-        matrix = np.zeros((self.K, self.K))
-        matrix[np.ix_(found["states"], found["states"])] = np.reshape(found["matrix"], (size, size))
-        return {"scalar": found["scalar"], "eigenvalues": np.asarray(found["eigenvalues"]), "matrix": matrix}
+        # States without samples have rows too, and an eigenvalue of 0 each.
+        weights = self.weights()
+        eigenvalues = np.zeros(self.K)
+        eigenvalues[: len(found["eigenvalues"])] = found["eigenvalues"]
+        return {"scalar": found["scalar"], "eigenvalues": eigenvalues, "matrix": self.N_k * (weights.T @ weights)}
 
     def compute_effective_sample_number(self, verbose: bool = False) -> NDArray[np.float64]:
         """Effective samples of each state."""

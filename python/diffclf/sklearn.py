@@ -10,14 +10,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 try:
     from sklearn.base import BaseEstimator, DensityMixin
-    from sklearn.exceptions import ConvergenceWarning
     from sklearn.utils import check_random_state
     from sklearn.utils.validation import check_is_fitted, validate_data
 except ImportError as missing:
@@ -34,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["DiffclfDensity"]
 
 
-class DiffclfDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
+class DiffclfDensity(DensityMixin, BaseEstimator):
     """The density of rows, learned by :func:`diffclf.fit`.
 
     Parameters
