@@ -206,12 +206,11 @@ impl Generation {
         if number == 0 {
             return Err(Error::setting("number", 0, "at least 1 sample"));
         }
-        let size = number
-            .checked_mul(dim)
-            .filter(|n| *n <= isize::MAX as usize / 8);
-        match size {
-            Some(_) => Ok(()),
-            None => Err(Error::Refused(words!(
+        let size = number.checked_mul(dim);
+        // Asked of the machine, not of its limits: what it refuses later would end the process.
+        match size.map(|size| Vec::<f64>::new().try_reserve_exact(size)) {
+            Some(Ok(())) => Ok(()),
+            _ => Err(Error::Refused(words!(
                 Setting::new("number"),
                 " is ",
                 number,

@@ -45,24 +45,39 @@ pub fn from_files(
     correlated: bool,
     resample: Resample,
 ) -> Result<FepFound> {
-    let direction = |path: &Path| direction(path, correlated, resample);
+    let reverse = reverse.map(read_series).transpose()?;
+    of(
+        &read_series(forward)?,
+        reverse.as_deref(),
+        correlated,
+        resample,
+    )
+}
+
+/// Perturbation from works in kT.
+pub fn of(
+    forward: &[f64],
+    reverse: Option<&[f64]>,
+    correlated: bool,
+    resample: Resample,
+) -> Result<FepFound> {
+    let direction = |works: &[f64]| direction(works, correlated, resample);
     Ok(FepFound {
         forward: direction(forward)?,
         reverse: reverse.map(direction).transpose()?,
     })
 }
 
-fn direction(path: &Path, correlated: bool, resample: Resample) -> Result<Direction> {
-    let works = read_series(path)?;
-    let result = perturbation(&works, correlated)?;
+fn direction(works: &[f64], correlated: bool, resample: Resample) -> Result<Direction> {
+    let result = perturbation(works, correlated)?;
     let bootstrap_error = match resample.replicas {
         Some(replicas) => {
             let blocks = if correlated {
-                Blocks::of_series(&works)
+                Blocks::of_series(works)
             } else {
                 Blocks::SINGLE
             };
-            let mut estimate = |weights: &[f64]| Ok(weighted(&works, weights));
+            let mut estimate = |weights: &[f64]| Ok(weighted(works, weights));
             let found = bootstrap(works.len(), blocks, replicas, resample.seed, &mut estimate)?;
             Some(found.error)
         }
