@@ -10,6 +10,7 @@ mod opened;
 mod print;
 mod progress;
 mod settings;
+mod signals;
 mod stop;
 mod terminal;
 
@@ -59,6 +60,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    signals::explain_lost_data();
     let outcome = match Cli::parse().command {
         Command::Demo(args) => demo::run(args),
         Command::Train(args) => train::run(*args),

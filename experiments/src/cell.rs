@@ -9,6 +9,9 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+/// Name of the settings of all cells, in the folder of the results.
+pub const SETTINGS: &str = "settings.json";
+
 /// The figures of a cell.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CellRecord {
@@ -115,12 +118,19 @@ fn read_record(path: &Path) -> Result<CellRecord> {
         path: path.to_path_buf(),
         source,
     })?;
-    serde_json::from_str(&text).map_err(|error| {
-        Error::Failed(format!(
-            "{}: {error}; delete it to compute the cell again",
-            path.display()
-        ))
-    })
+    let refused = |problem: String| Error::Config {
+        path: path.to_path_buf(),
+        reason: format!("{problem}; delete it to compute the cell again"),
+    };
+    let record: CellRecord =
+        serde_json::from_str(&text).map_err(|error| refused(error.to_string()))?;
+    if !(0.0..=1e12).contains(&record.seconds) {
+        return Err(refused(format!(
+            "seconds is {}, expected a time from 0 on",
+            record.seconds
+        )));
+    }
+    Ok(record)
 }
 
 /// A number with its sampling error, where that is known.
@@ -188,7 +198,7 @@ impl Cells {
             path: cells.clone(),
             source,
         })?;
-        let path = folder.join("settings.json");
+        let path = folder.join(SETTINGS);
         match std::fs::read_to_string(&path) {
             Ok(text) => {
                 let found: serde_json::Value = serde_json::from_str(&text).map_err(|error| {
@@ -256,6 +266,21 @@ mod tests {
         ));
         assert!(!same(json!([{"rate": 0.2}, {"steps": [1, 2]}])));
         assert!(!same(json!([{"rate": 0.1}, {"steps": [1]}])));
+    }
+
+    #[test]
+    fn times_that_are_none_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let cells = Cells::open(folder.path(), &json!({})).unwrap();
+        for seconds in [-1.0, 1e300] {
+            let record = CellRecord {
+                seconds,
+                ..CellRecord::default()
+            };
+            cells.write("a", record).unwrap();
+            let error = cells.read(&["a".into()]).unwrap_err();
+            assert!(matches!(error, Error::Config { .. }), "{error}");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use crate::error::{DataFault, Error, Result};
 use crate::files::MappedNpy;
 use crate::notice::Notice;
+use crate::origin::Origin;
 use crate::resolve::held_out_rows;
 use crate::values::{Mapped, Stored, Values};
 use diffclf::energy::{Coordinates, Moments};
@@ -175,6 +176,14 @@ impl DataSet {
     /// Whether the rows were given, in a file or an array, and not drawn from a system.
     pub fn is_given(&self) -> bool {
         matches!(self.rows, Rows::File(_) | Rows::Array(..))
+    }
+
+    /// The file it is read from, if there is one.
+    pub fn origin(&self) -> Option<Origin> {
+        match (&self.rows, &self.record.sha256) {
+            (Rows::File(map), Some(sha256)) => Some(Origin::new(map.clone(), sha256.clone())),
+            _ => None,
+        }
     }
 
     /// What the model file says of it.

@@ -23,6 +23,8 @@ pub mod last_word;
 pub mod machine;
 pub mod named;
 pub mod notice;
+pub mod origin;
+pub mod outputs;
 pub mod prepare;
 pub mod resolve;
 pub mod run_folder;

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::last_word::{HeldOutRows, LastWord, last_word, normalise};
+use crate::origin::Origin;
 use crate::run_folder::{Log, RunFolder};
 use crate::watch::{Bar, Watch, duration_text};
 use diffclf::Error as CoreError;
@@ -31,6 +32,8 @@ pub struct Session {
     pub checkpoint_every: Duration,
     /// Who follows it.
     pub watch: Arc<dyn Watch>,
+    /// Files that are trained on.
+    pub origins: Vec<Origin>,
     /// Rows that have the last word.
     pub held_out: Option<HeldOutRows>,
     /// Threads.
@@ -92,6 +95,8 @@ impl Observer for Course {
     }
 
     fn keep(&mut self, state: &State, moment: Moment) -> Result<()> {
+        let in_the_end = moment == Moment::Finished;
+        self.session.refuse_changed_data(in_the_end)?;
         self.session.save(state)?;
         match moment {
             Moment::Within => {}
@@ -191,6 +196,19 @@ impl Session {
             params: state.params.clone(),
             average: (!state.average.is_empty()).then(|| state.average.clone()),
         }
+    }
+
+    /// What was learned from data that have changed is not kept.
+    fn refuse_changed_data(&mut self, in_the_end: bool) -> Result<()> {
+        for origin in &mut self.origins {
+            if !origin.unchanged(in_the_end)? {
+                return Err(Error::DataChanged {
+                    name: origin.name(),
+                    folder: self.folder.path().to_path_buf(),
+                });
+            }
+        }
+        Ok(())
     }
 
     fn save(&mut self, state: &State) -> Result<()> {

@@ -5,7 +5,7 @@ use crate::terminal::Terminal;
 use diffclf::format::npy::write_npy;
 use diffclf_run::density::{Quantity, evaluate_points};
 use diffclf_run::error::{Error, Result};
-use diffclf_run::files::{refuse_overwrite, write_atomic};
+use diffclf_run::outputs;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -68,7 +68,7 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: Args) -> Result<()> {
-    refuse_overwrite(&args.output, args.force)?;
+    outputs::plan([args.output.as_path()], args.force)?;
     let (model, energy) = args.model.open()?;
     let quantity = match (args.what, args.by) {
         (What::LogDensity, By::Energy) => Quantity::LogDensity,
@@ -86,7 +86,7 @@ pub fn run(args: Args) -> Result<()> {
     let model = (&model.content, &energy);
     let done = evaluate_points(quantity, model, &args.points, args.time, &watch)?;
     let found = &done.found;
-    write_atomic(&args.output, |writer| {
+    outputs::write(&args.output, args.force, |writer| {
         write_npy(&found.shape, &found.values, writer)
     })?;
     let message = format!(

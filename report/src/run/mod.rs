@@ -13,9 +13,10 @@ use diffclf::metric::diagnose::Diagnosis;
 use diffclf::metric::{Evaluation, EvaluationSettings};
 use diffclf::model::Content;
 use diffclf_run::exact::known_path;
-use diffclf_run::files::{read_model, write_atomic};
+use diffclf_run::files::read_model;
 use diffclf_run::judging::{Judging, diagnosis_settings, log_lines};
 use diffclf_run::machine::Machine;
+use diffclf_run::outputs;
 use diffclf_run::run_folder::{CONFIG, LOG};
 use diffclf_run::words::Setting;
 use diffclf_run::{Error, Result, Watch, words};
@@ -68,6 +69,9 @@ pub struct Wish<'a> {
 
 /// Writes the page, and its pictures if a folder is given for them.
 pub fn write(wish: &Wish<'_>, output: &Path, figures: Option<&Path>, force: bool) -> Result<()> {
+    if let Some(folder) = figures {
+        outputs::plan_folder(folder)?;
+    }
     let begin = Instant::now();
     let material = gather(wish)?;
     let (page, album) = sections::page(&material, begin);
@@ -75,7 +79,9 @@ pub fn write(wish: &Wish<'_>, output: &Path, figures: Option<&Path>, force: bool
         album.write(folder, force)?;
     }
     let html = page.html();
-    write_atomic(output, |writer| Ok(writer.write_all(html.as_bytes())?))
+    outputs::write(output, force, |writer| {
+        Ok(writer.write_all(html.as_bytes())?)
+    })
 }
 
 /// Reads and computes; only the model itself must be there.
