@@ -73,6 +73,7 @@ pub fn exit_code(error: &Error) -> u8 {
         | Error::Twice { .. }
         | Error::NoPlace { .. }
         | Error::DataChanged { .. }
+        | Error::Memory { .. }
         | Error::RunExists { .. }
         | Error::NotAFolder { .. }
         | Error::Busy { .. } => EXIT_USAGE,
@@ -142,6 +143,15 @@ mod tests {
                 },
                 EXIT_USAGE,
                 "the result is in runs/a.2",
+            ),
+            (
+                Error::Memory {
+                    what: "this".into(),
+                    needed: 9,
+                    available: 8,
+                },
+                EXIT_USAGE,
+                "this needs at least 9 bytes",
             ),
             (Error::Twice { path: path() }, EXIT_USAGE, "two results"),
             (

@@ -3,7 +3,7 @@
 use crate::Manner;
 use diffclf::metric::Estimate;
 use diffclf_run::error::{Error, Result};
-use diffclf_run::files::write_atomic;
+use diffclf_run::files::{read_text, write_atomic};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -114,10 +114,7 @@ impl CellRecord {
 }
 
 fn read_record(path: &Path) -> Result<CellRecord> {
-    let text = std::fs::read_to_string(path).map_err(|source| Error::Read {
-        path: path.to_path_buf(),
-        source,
-    })?;
+    let text = read_text(path)?;
     let refused = |problem: String| Error::Config {
         path: path.to_path_buf(),
         reason: format!("{problem}; delete it to compute the cell again"),
@@ -199,11 +196,13 @@ impl Cells {
             source,
         })?;
         let path = folder.join(SETTINGS);
-        match std::fs::read_to_string(&path) {
+        match read_text(&path) {
             Ok(text) => {
-                let found: serde_json::Value = serde_json::from_str(&text).map_err(|error| {
-                    Error::Failed(format!("{}: {error}; delete the folder", path.display()))
-                })?;
+                let found: serde_json::Value =
+                    serde_json::from_str(&text).map_err(|error| Error::Config {
+                        path: path.clone(),
+                        reason: format!("{error}; delete the folder"),
+                    })?;
                 if !same_settings(&found, settings) {
                     return Err(Error::Usage(format!(
                         "{} holds results of other settings; choose another folder with -o, or delete it",
@@ -211,10 +210,10 @@ impl Cells {
                     )));
                 }
             }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Err(Error::Read { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
                 write_atomic(&path, |writer| Ok(writeln!(writer, "{settings:#}")?))?;
             }
-            Err(source) => return Err(Error::Read { path, source }),
+            Err(error) => return Err(error),
         }
         Ok(Self { folder: cells })
     }

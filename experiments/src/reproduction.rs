@@ -5,6 +5,7 @@ use crate::cell::{CellRecord, Cells, Made, SETTINGS, same_settings};
 use crate::outcome::{Outcome, RESULTS};
 use crate::{Bench, Manner, Recipe, begins};
 use diffclf_report::page::Table;
+use diffclf_run::files::read_text;
 use diffclf_run::machine::Machine;
 use diffclf_run::outputs;
 use diffclf_run::watch::duration_text;
@@ -134,7 +135,7 @@ impl Reproduction {
     fn claim(&self, definition: &Definition) -> Result<()> {
         let folder = self.folder();
         let ours = || {
-            let text = std::fs::read_to_string(folder.join(RESULTS[0])).unwrap_or_default();
+            let text = read_text(&folder.join(RESULTS[0])).unwrap_or_default();
             let results = serde_json::from_str::<serde_json::Value>(&text).unwrap_or_default();
             folder.join(SETTINGS).is_file() || results["title"] == definition.title
         };

@@ -3,6 +3,7 @@
 
 use crate::error::{DataFault, Error, Result};
 use crate::files::MappedNpy;
+use crate::memory::refuse_rows;
 use crate::notice::Notice;
 use crate::origin::Origin;
 use crate::resolve::held_out_rows;
@@ -146,13 +147,13 @@ impl DataSet {
         seed: u64,
     ) -> Result<Self> {
         if let Some(rows) = samples
-            && !(2..=usize::MAX / 8 / system.dim()).contains(&rows)
+            && rows < 2
         {
-            return Err(Error::setting(
-                "samples",
-                rows,
-                "at least 2 and no more than fit in memory",
-            ));
+            return Err(Error::setting("samples", rows, "at least 2"));
+        }
+        if let Some(rows) = samples {
+            // The draws themselves, and a copy while they are put in place.
+            refuse_rows("samples", rows, system.dim(), 8)?;
         }
         let record = DataRecord {
             name: system.name().into(),

@@ -1,6 +1,7 @@
 //! Everything that ends a piece of work early. Messages name settings by their keys; a skin writes them as flags or arguments with
 //! [`Error::told`], and decides what a script sees of it.
 
+use crate::memory::bytes_text;
 use crate::words;
 use crate::words::{Setting, Words};
 use diffclf::Error as CoreError;
@@ -122,6 +123,15 @@ pub enum Error {
         name: String,
         /// The run's folder.
         folder: PathBuf,
+    },
+    /// More memory is asked for than there is.
+    Memory {
+        /// What needs it.
+        what: String,
+        /// Bytes it needs.
+        needed: u128,
+        /// Bytes there are.
+        available: u64,
     },
     /// A run folder already holds a run.
     RunExists {
@@ -341,6 +351,18 @@ impl Error {
                 Setting::new("resume"),
                 ", or start anew with ",
                 Setting::new("force")
+            ),
+            Self::Memory {
+                what,
+                needed,
+                available,
+            } => words!(
+                what,
+                " needs at least ",
+                bytes_text(*needed),
+                " of memory, and ",
+                bytes_text(u128::from(*available)),
+                " are at hand; take less of it, or a larger machine"
             ),
             Self::RunExists { path } => words!(
                 path.display(),

@@ -2,15 +2,17 @@
 //! not loaded.
 
 use crate::error::{Error, Result};
+use crate::memory;
 use crate::origin::Stamp;
 use crate::run_folder::MODEL;
+use diffclf::format::model::{self, START};
 use diffclf::format::npy::NpyView;
 use diffclf::model::Model;
 use memmap2::Mmap;
 use std::collections::hash_map::RandomState;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::hash::BuildHasher;
-use std::io::{BufWriter, ErrorKind, Write};
+use std::io::{BufWriter, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// Writes a file so that `path` holds either its old content or the whole new one, whatever happens in between: to a
@@ -290,10 +292,20 @@ impl MappedNpy {
     }
 }
 
-/// A whole file in memory.
-pub fn read_bytes(path: &Path) -> Result<Vec<u8>> {
-    open_regular(path)?;
-    fs::read(path).map_err(reading(path))
+/// Bytes of the longest settings, logs and tables that are read.
+const LONGEST_TEXT: u64 = 1 << 28;
+
+/// A file of text: settings, a log, a table. Devices and pipes, which may never end, are refused, and so is what is no text by its
+/// size.
+pub fn read_text(path: &Path) -> Result<String> {
+    let file = open_regular(path)?;
+    let mut text = String::new();
+    let mut file = file.take(LONGEST_TEXT + 1);
+    file.read_to_string(&mut text).map_err(reading(path))?;
+    if text.len() as u64 > LONGEST_TEXT {
+        return Err(reading(path)(ErrorKind::FileTooLarge.into()));
+    }
+    Ok(text)
 }
 
 /// The model file a person means: itself, or the one in a run folder.
@@ -308,7 +320,27 @@ pub fn model_path(path: &Path) -> PathBuf {
 /// Reads a model, given its file or its run folder.
 pub fn read_model(path: &Path) -> Result<Model> {
     let path = model_path(path);
-    Model::from_bytes(&read_bytes(&path)?).map_err(|source| Error::about(&path, source))
+    let model = Model::from_bytes(&read_container(&path)?);
+    let model = model.map_err(|source| Error::about(&path, source))?;
+    memory::refuse_model(&model.content.spec)?;
+    Ok(model)
+}
+
+/// The bytes of a model or a checkpoint. A file that does not begin like one is refused before it is read, and so is one that does
+/// not fit in memory.
+pub fn read_container(path: &Path) -> Result<Vec<u8>> {
+    let mut file = open_regular(path)?;
+    let bytes = file.metadata().map_err(reading(path))?.len();
+    let mut start = Vec::with_capacity(START);
+    let mut beginning = Read::by_ref(&mut file).take(START as u64);
+    beginning.read_to_end(&mut start).map_err(reading(path))?;
+    let header = model::peek(&start).map_err(|source| Error::about(path, source))?;
+    // The file, its tensors, and the description as text and as values.
+    let needed = 3 * u128::from(bytes) + 8 * (header as u128).min(bytes.into());
+    memory::refuse(path.display().to_string(), needed)?;
+    let mut all = start;
+    file.read_to_end(&mut all).map_err(reading(path))?;
+    Ok(all)
 }
 
 fn stamp_of(file: &File) -> std::io::Result<Stamp> {
@@ -320,8 +352,8 @@ fn stamp_of(file: &File) -> std::io::Result<Stamp> {
 }
 
 fn open_regular(path: &Path) -> Result<File> {
-    let file = File::open(path).map_err(reading(path))?;
-    let metadata = file.metadata().map_err(reading(path))?;
+    // Asked before it is opened: to open a pipe waits for somebody to write.
+    let metadata = fs::metadata(path).map_err(reading(path))?;
     if metadata.is_dir() {
         return Err(reading(path)(ErrorKind::IsADirectory.into()));
     }
@@ -330,7 +362,7 @@ fn open_regular(path: &Path) -> Result<File> {
             "it is a device or a pipe, expected a file on disk",
         )));
     }
-    Ok(file)
+    File::open(path).map_err(reading(path))
 }
 
 pub(crate) fn is_device(path: &Path) -> bool {

@@ -21,6 +21,7 @@ pub mod judging;
 mod known_end;
 pub mod last_word;
 pub mod machine;
+pub mod memory;
 pub mod named;
 pub mod notice;
 pub mod origin;

@@ -98,7 +98,9 @@ fn try_to_write(path: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::files::read_bytes;
+    fn read_bytes(path: &Path) -> std::io::Result<Vec<u8>> {
+        fs::read(path)
+    }
 
     fn paths<'a>(place: &'a Path, names: &[&str]) -> Vec<PathBuf> {
         names.iter().map(|name| place.join(name)).collect()

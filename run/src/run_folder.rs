@@ -2,7 +2,7 @@
 //! at any moment.
 
 use crate::error::{Error, Result};
-use crate::files::{FolderLock, read_bytes, remove_leftovers, write_atomic};
+use crate::files::{FolderLock, read_container, read_text, remove_leftovers, write_atomic};
 use crate::settings::Settings;
 use diffclf::model::{Checkpoint, Model};
 use std::fs::{self, File, OpenOptions};
@@ -129,14 +129,11 @@ impl RunFolder {
     /// Digests of the data that the run was begun with; none where the rows are a system's.
     pub fn data(&self) -> Result<Vec<String>> {
         let path = self.path.join(DATA);
-        match fs::read_to_string(&path) {
-            Ok(text) => Ok(text
-                .lines()
-                .filter_map(|line| Some(line.split_once("  ")?.0.to_string()))
-                .collect()),
-            Err(source) if source.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
-            Err(source) => Err(Error::Read { path, source }),
+        if !path.exists() {
+            return Ok(Vec::new());
         }
+        let sums = |line: &str| Some(line.split_once("  ")?.0.to_string());
+        Ok(read_text(&path)?.lines().filter_map(sums).collect())
     }
 
     /// The last checkpoint, if one was written.
@@ -145,7 +142,7 @@ impl RunFolder {
         if !path.exists() {
             return Ok(None);
         }
-        Checkpoint::from_bytes(&read_bytes(&path)?)
+        Checkpoint::from_bytes(&read_container(&path)?)
             .map(Some)
             .map_err(|source| Error::about(&path, source))
     }

@@ -212,6 +212,19 @@ impl Session {
     }
 
     fn save(&mut self, state: &State) -> Result<()> {
+        let vectors = [
+            &state.params,
+            &state.first_moment,
+            &state.second_moment,
+            &state.average,
+        ];
+        if vectors.into_iter().flatten().any(|x| !x.is_finite()) {
+            return Err(self.diverged(CoreError::NonFinite {
+                step: state.step,
+                term: "the optimiser's state".into(),
+                row: None,
+            }));
+        }
         self.log.sync()?;
         let mut content = self.content.clone();
         content.record.steps = state.step;
@@ -291,9 +304,9 @@ impl Session {
 
 /// Steps behind a state as the plan counts them: a stage that ended early counts in full.
 fn planned(settings: &TrainSettings, state: &State) -> u64 {
-    let before: u64 = settings.stages[..state.stage.min(settings.stages.len())]
+    let before = settings.stages[..state.stage.min(settings.stages.len())]
         .iter()
         .map(|stage| stage.steps)
-        .sum();
-    before + (state.step - state.stage_start)
+        .fold(0, u64::saturating_add);
+    before.saturating_add(state.step.saturating_sub(state.stage_start))
 }

@@ -48,6 +48,26 @@ impl NetworkSpec {
         }
     }
 
+    /// Rows that it makes of one point.
+    pub fn rows_of_point(&self) -> u128 {
+        match self {
+            NetworkSpec::Mlp { .. } => 1,
+            NetworkSpec::Pairs { particles, .. } => {
+                let particles = *particles as u128;
+                particles * particles.saturating_sub(1) / 2
+            }
+        }
+    }
+
+    /// Columns and number of its hidden layers.
+    pub fn size(&self) -> (usize, usize) {
+        match self {
+            NetworkSpec::Mlp { width, depth } | NetworkSpec::Pairs { width, depth, .. } => {
+                (*width, *depth)
+            }
+        }
+    }
+
     /// Whom to cite: keys of BibTeX entries.
     pub fn cites(&self) -> Cites {
         let any = Role {

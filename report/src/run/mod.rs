@@ -13,9 +13,10 @@ use diffclf::metric::diagnose::Diagnosis;
 use diffclf::metric::{Evaluation, EvaluationSettings};
 use diffclf::model::Content;
 use diffclf_run::exact::known_path;
-use diffclf_run::files::read_model;
+use diffclf_run::files::{read_model, read_text};
 use diffclf_run::judging::{Judging, diagnosis_settings, log_lines};
 use diffclf_run::machine::Machine;
+use diffclf_run::memory::refuse_rows;
 use diffclf_run::outputs;
 use diffclf_run::run_folder::{CONFIG, LOG};
 use diffclf_run::words::Setting;
@@ -101,6 +102,7 @@ fn gather(wish: &Wish<'_>) -> Result<Material> {
             )
         )));
     }
+    refuse_rows("points", wish.points, dim, 32)?;
     let energy = model.energy(wish.machine.pool()?, wish.machine.isa()?)?;
     let mut progress = wish.watch.begin("report", 3, 0);
     let mut judging = match Judging::gather(&content, wish.data, &wish.model) {
@@ -152,7 +154,7 @@ fn gather(wish: &Wish<'_>) -> Result<Material> {
     Ok(Material {
         name: name.map_or("model".into(), |name| name.to_string_lossy().into_owned()),
         view: View::new(&content, judging.as_ref(), wish.pair),
-        config: std::fs::read_to_string(wish.model.with_file_name(CONFIG)).ok(),
+        config: read_text(&wish.model.with_file_name(CONFIG)).ok(),
         log: log_lines(&wish.model.with_file_name(LOG)),
         problem: diagnosis.as_ref().err().cloned(),
         diagnosis: diagnosis.ok(),

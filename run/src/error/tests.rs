@@ -68,6 +68,14 @@ fn each_error_says_what_was_found_and_what_to_do() {
             "cannot write x/a.npy: entity not found; create the folder",
         ),
         (
+            Error::Memory {
+                what: "this".into(),
+                needed: 2_500_000_000,
+                available: 3_000_000,
+            },
+            "this needs at least 2.5 GB of memory, and 3 MB are at hand; take less",
+        ),
+        (
             Error::DataChanged {
                 name: "a.npy".into(),
                 folder: "runs/a".into(),

@@ -46,7 +46,7 @@ pub fn from_files(
     }
     let [forward, reverse] = &series;
     let found = bar(forward, reverse)?;
-    let bootstrap_error = match resample.replicas {
+    let bootstrap_error = match resample.checked()? {
         Some(replicas) => {
             let blocks = if independent {
                 [Blocks::SINGLE; 2]

@@ -55,7 +55,7 @@ pub fn from_files(
 fn direction(path: &Path, correlated: bool, resample: Resample) -> Result<Direction> {
     let works = read_series(path)?;
     let result = perturbation(&works, correlated)?;
-    let bootstrap_error = match resample.replicas {
+    let bootstrap_error = match resample.checked()? {
         Some(replicas) => {
             let blocks = if correlated {
                 Blocks::of_series(&works)
