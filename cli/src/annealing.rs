@@ -38,6 +38,9 @@ pub struct SmcArgs {
     /// Refuse a path on which the conditional effective sample size of neighbours falls below this share
     #[arg(long, value_name = "SHARE", default_value_t = 0.05)]
     pub least_overlap: f64,
+    /// Share the particles between so many independent runs, whose spread tells the error of log Z: eight do so well, fewer than four hardly
+    #[arg(long, value_name = "RUNS", default_value_t = 1)]
+    pub runs: usize,
     /// Seed
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     pub seed: u64,
@@ -56,7 +59,7 @@ impl SmcArgs {
             adaptive: self.adaptive,
             least_overlap: self.least_overlap,
             genealogy: false,
-            runs: 1,
+            runs: self.runs,
             seed: self.seed,
         };
         smc.validate()?;

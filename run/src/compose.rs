@@ -177,7 +177,7 @@ impl Compound<'_> {
             start: Start::Mixture(&start),
             transport: None,
         };
-        let mut levels = Levels::new("compose", &times, smc.adaptive.is_some(), watch);
+        let mut levels = Levels::new("compose", &times, smc, watch);
         let particles = smc.run(&path, particles, &mut |level| levels.see(level))?;
         Ok(levels.done(Composed {
             particles,

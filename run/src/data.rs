@@ -570,6 +570,6 @@ mod tests {
         let mog = System::by_name("mog40", 3, 0).unwrap();
         assert_eq!(system_moments(&mog).coordinates(), Coordinates::identity(3));
         let boxes = system_moments(&System::by_name("boxes", 2, 0).unwrap());
-        assert!(boxes.coordinates().scale.at(0) > 1.0);
+        assert!(boxes.coordinates().scale.diagonal(0) > 1.0);
     }
 }

@@ -47,6 +47,22 @@ pub struct Evaluated {
     pub rows: usize,
     /// The time.
     pub time: f64,
+    /// Whether each point lies outside of the data, where a density is extrapolated; none where the model does not know.
+    pub outside: Option<Vec<bool>>,
+}
+
+impl Evaluated {
+    /// What to say of the points outside, if there are any.
+    pub fn warning(&self) -> Option<String> {
+        let marks = self.outside.as_ref()?;
+        let first = marks.iter().position(|far| *far)?;
+        let count = marks.iter().filter(|far| **far).count();
+        Some(format!(
+            "{count} of {} points lie outside of the data (first: row {first}, counted from 0): farther out than all of 10,000 draws of what the \
+             energy stands on. Values there are extrapolated",
+            marks.len()
+        ))
+    }
 }
 
 /// Evaluates a model at the points of a .npy file, at a time or at its smallest one. The file may be larger than memory.
@@ -94,6 +110,8 @@ pub fn evaluate_points(
         Quantity::FlowLogDensity => FLOW_BLOCK,
         _ => (BLOCK / spec.dim).max(1),
     };
+    let outside = learned.outside(time);
+    let mut marks = outside.as_ref().map(|_| Vec::with_capacity(view.rows()));
     let mut bar = watch.begin("density", view.rows() as u64, 0);
     for (block, out) in values.chunks_mut(rows * width).enumerate() {
         let first = block * rows;
@@ -101,6 +119,11 @@ pub fn evaluate_points(
         for (row, point) in points.chunks_exact_mut(spec.dim).enumerate() {
             view.copy_row_f64(first + row, point);
             refuse_non_finite(path, first + row, point)?;
+        }
+        if let (Some(outside), Some(marks)) = (&outside, &mut marks) {
+            let mut inside = points.clone();
+            content.standardisation.to_model(&mut inside);
+            marks.extend(outside.marks(&inside));
         }
         match quantity {
             Quantity::LogDensity => energy.log_density(&[time], &points, out),
@@ -116,6 +139,7 @@ pub fn evaluate_points(
         shape: shape.to_vec(),
         rows: view.rows(),
         time,
+        outside: marks,
     };
     Ok(Done::new(found, bar))
 }

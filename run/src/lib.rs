@@ -4,11 +4,12 @@
 pub mod anneal;
 pub mod base;
 pub mod bridge;
-mod columns;
+pub mod columns;
 pub mod compare;
 pub mod compose;
 pub mod data;
 pub mod density;
+pub mod dependence;
 pub mod diagnose;
 pub mod endpoints;
 pub mod error;

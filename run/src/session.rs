@@ -51,6 +51,8 @@ struct Course {
     last_checkpoint: Instant,
     /// Losses of the last step, in words.
     last: String,
+    /// The latest loss of the held-out rows, and the stage it belongs to.
+    held_out_loss: Option<(usize, f64)>,
     /// What the held-out rows said in the end.
     last_word: Option<LastWord>,
 }
@@ -67,7 +69,11 @@ impl Observer for Course {
             let entry = self.session.entry(report, self.seconds());
             self.session.log.write(&entry)?;
         }
-        let stages = settings.stages.len();
+        if let Some(losses) = &report.held_out {
+            self.held_out_loss = Some((report.stage, losses.total));
+        }
+        let held_out = self.held_out_loss.filter(|loss| loss.0 == report.stage);
+        let message = || self.session.message(report, held_out.map(|loss| loss.1));
         if let Some(progress) = &mut self.progress {
             if report.stopped_early {
                 progress.note(&format!(
@@ -76,12 +82,10 @@ impl Observer for Course {
                     state.step
                 ));
             }
-            progress.set(planned(settings, state), &|| {
-                self.session.message(report, stages)
-            });
+            progress.set(planned(settings, state), &message);
         }
         if trainer.finished() {
-            self.last = self.session.message(report, stages);
+            self.last = message();
         }
         Ok(if self.session.watch.stopped() {
             ControlFlow::Break(())
@@ -143,6 +147,7 @@ impl Session {
             begin,
             last_checkpoint: begin,
             last: String::new(),
+            held_out_loss: None,
             last_word: None,
             session: self,
         };
@@ -291,14 +296,17 @@ impl Session {
         entry
     }
 
-    fn message(&self, report: &StepReport, stages: usize) -> String {
-        let objectives = &self.content.record.settings.stages[report.stage].objectives;
+    fn message(&self, report: &StepReport, held_out: Option<f64>) -> String {
+        let stages = &self.content.record.settings.stages;
+        let objectives = &stages[report.stage].objectives;
         let terms: Vec<String> = objectives
             .iter()
             .zip(&report.losses.terms)
             .map(|(term, loss)| format!("{} {loss:.4}", term.objective.objective().name()))
             .collect();
-        format!("stage {}/{stages}: {}", report.stage + 1, terms.join(", "))
+        let held_out = held_out.map_or(String::new(), |loss| format!(" (held out {loss:.4})"));
+        let (stage, stages) = (report.stage + 1, stages.len());
+        format!("stage {stage}/{stages}: {}{held_out}", terms.join(", "))
     }
 }
 

@@ -5,6 +5,7 @@ use crate::machine::MachineArgs;
 use crate::print::note;
 use crate::terminal::Terminal;
 use diffclf_report::run::{Wish, write};
+use diffclf_report::verdict::summary;
 use diffclf_run::files::model_path;
 use diffclf_run::machine::Machine;
 use diffclf_run::outputs;
@@ -116,8 +117,13 @@ pub fn after_training(
         command: format!("diffclf report {}{flag}", folder.display()),
     };
     match write(&wish, &output, None, replace) {
-        Ok(()) if quiet => {}
-        Ok(()) => note(&format!("report: {}", output.display())),
+        Ok(_) if quiet => {}
+        Ok(diagnosis) => {
+            if let Some(diagnosis) = diagnosis {
+                note(&summary(&diagnosis));
+            }
+            note(&format!("report: {}", output.display()));
+        }
         Err(error) => note(&format!(
             "warning: the model is saved, but its report could not be written: {}",
             told(&error)

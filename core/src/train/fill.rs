@@ -9,7 +9,9 @@ use crate::Result;
 use crate::base::Level;
 use crate::energy::{BaseInputs, Energy, ModelSpec, TimeTable, UnitLevels, Wiring};
 use crate::engine::{Inputs, Isa, Real};
-use crate::objective::{Fill, MAX_LEVELS, Mixing, RowSlots, Scratch, Slots, Tile, TimeWeight};
+use crate::objective::{
+    Fill, MAX_LEVELS, Mixing, RowSlots, Scratch, Setup, Slots, Tile, TimeWeight,
+};
 use crate::rng::{Purpose, Stream};
 
 pub(super) fn time_stream(plan: &StepSpec, step: u64, unit: usize) -> Stream {
@@ -102,10 +104,16 @@ impl<T: Real> Fillers<T> {
             let at = |&time: &f64| Level::at(&spec.process, time);
             (base, times.iter().map(at).collect())
         });
+        let setup = Setup {
+            spec,
+            times,
+            isa,
+            threads,
+        };
         Ok(Fillers {
             base,
             mixing: times.iter().map(|&t| Mixing::at(spec, t)).collect(),
-            fills: slots.filled.iter().map(|f| f.build(spec, times)).collect(),
+            fills: slots.filled.iter().map(|f| f.build(&setup)).collect(),
             desks: Mutex::new((0..threads).map(|_| desk()).collect()),
         })
     }

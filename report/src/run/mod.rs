@@ -68,8 +68,13 @@ pub struct Wish<'a> {
     pub command: String,
 }
 
-/// Writes the page, and its pictures if a folder is given for them.
-pub fn write(wish: &Wish<'_>, output: &Path, figures: Option<&Path>, force: bool) -> Result<()> {
+/// Writes the page, and its pictures if a folder is given for them. Returns the diagnosis on it, if there is one.
+pub fn write(
+    wish: &Wish<'_>,
+    output: &Path,
+    figures: Option<&Path>,
+    force: bool,
+) -> Result<Option<Diagnosis>> {
     if let Some(folder) = figures {
         outputs::plan_folder(folder)?;
     }
@@ -82,7 +87,8 @@ pub fn write(wish: &Wish<'_>, output: &Path, figures: Option<&Path>, force: bool
     let html = page.html();
     outputs::write(output, force, |writer| {
         Ok(writer.write_all(html.as_bytes())?)
-    })
+    })?;
+    Ok(material.diagnosis)
 }
 
 /// Reads and computes; only the model itself must be there.
