@@ -3,6 +3,7 @@
 use crate::bridge::{Bridge, BridgeChoice};
 use crate::endpoints::with_density;
 use crate::error::{Error, Result};
+use crate::memory;
 use crate::watch::{Bar, Done, Watch};
 use crate::words;
 use crate::words::Setting;
@@ -111,6 +112,12 @@ impl Annealing {
         watch: &dyn Watch,
     ) -> Result<Done<Annealed>> {
         let spec = &content.spec;
+        // Points, proposals, their scores and energies.
+        memory::refuse_rows("particles", self.particles, spec.dim, 64)?;
+        if self.method == AnnealMethod::Exchange {
+            let numbers = self.particles.saturating_mul(spec.dim);
+            memory::refuse_rows("sweeps", self.sweeps, numbers, 8)?;
+        }
         let smc = match self.method {
             AnnealMethod::Ais => Smc {
                 least_overlap: 0.0,

@@ -6,6 +6,7 @@ use crate::endpoints::{check, facts, mixtures, moments};
 use crate::error::{Error, Result};
 use crate::known_end;
 use crate::last_word::{HeldOutRows, MOST_ROWS};
+use crate::memory;
 use crate::notice::Notice;
 use crate::resolve::{Place, Resolved, outline, resolve};
 use crate::settings::{ScaleKind, Settings};
@@ -136,6 +137,8 @@ impl Preparation {
         sets: &[DataSet],
     ) -> Result<Self> {
         let train = &content.record.settings;
+        let levels = train.stages.iter().map(|stage| stage.levels).max();
+        memory::refuse_training(&content.spec, levels.unwrap_or(1))?;
         let share = train.held_out.map_or(0.0, |rule| rule.share);
         let feeds = sets
             .iter()

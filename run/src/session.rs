@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::last_word::{HeldOutRows, LastWord, last_word, normalise};
+use crate::origin::Origin;
 use crate::run_folder::{Log, RunFolder};
 use crate::watch::{Bar, Watch, duration_text};
 use diffclf::Error as CoreError;
@@ -31,6 +32,8 @@ pub struct Session {
     pub checkpoint_every: Duration,
     /// Who follows it.
     pub watch: Arc<dyn Watch>,
+    /// Files that are trained on.
+    pub origins: Vec<Origin>,
     /// Rows that have the last word.
     pub held_out: Option<HeldOutRows>,
     /// Threads.
@@ -98,6 +101,8 @@ impl Observer for Course {
     }
 
     fn keep(&mut self, state: &State, moment: Moment) -> Result<()> {
+        let in_the_end = moment == Moment::Finished;
+        self.session.refuse_changed_data(in_the_end)?;
         self.session.save(state)?;
         match moment {
             Moment::Within => {}
@@ -200,7 +205,33 @@ impl Session {
         }
     }
 
+    /// What was learned from data that have changed is not kept.
+    fn refuse_changed_data(&mut self, in_the_end: bool) -> Result<()> {
+        for origin in &mut self.origins {
+            if !origin.unchanged(in_the_end)? {
+                return Err(Error::DataChanged {
+                    name: origin.name(),
+                    folder: self.folder.path().to_path_buf(),
+                });
+            }
+        }
+        Ok(())
+    }
+
     fn save(&mut self, state: &State) -> Result<()> {
+        let vectors = [
+            &state.params,
+            &state.first_moment,
+            &state.second_moment,
+            &state.average,
+        ];
+        if vectors.into_iter().flatten().any(|x| !x.is_finite()) {
+            return Err(self.diverged(CoreError::NonFinite {
+                step: state.step,
+                term: "the optimiser's state".into(),
+                row: None,
+            }));
+        }
         self.log.sync()?;
         let mut content = self.content.clone();
         content.record.steps = state.step;
@@ -283,9 +314,9 @@ impl Session {
 
 /// Steps behind a state as the plan counts them: a stage that ended early counts in full.
 fn planned(settings: &TrainSettings, state: &State) -> u64 {
-    let before: u64 = settings.stages[..state.stage.min(settings.stages.len())]
+    let before = settings.stages[..state.stage.min(settings.stages.len())]
         .iter()
         .map(|stage| stage.steps)
-        .sum();
-    before + (state.step - state.stage_start)
+        .fold(0, u64::saturating_add);
+    before.saturating_add(state.step.saturating_sub(state.stage_start))
 }

@@ -2,6 +2,7 @@
 
 use crate::base::BaseKind;
 use crate::error::{Error, Result};
+use crate::files::read_text;
 use crate::named::Named;
 use diffclf::energy::Form;
 use diffclf::process::{Process, Spacing, TimeSampler};
@@ -119,10 +120,7 @@ pub struct Settings {
 impl Settings {
     /// Reads a TOML file. An unknown key is an error that names it and its line.
     pub fn read(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path).map_err(|source| Error::Read {
-            path: path.to_path_buf(),
-            source,
-        })?;
+        let text = read_text(path)?;
         toml::from_str(&text).map_err(|error| Error::Config {
             path: path.to_path_buf(),
             reason: error.to_string().trim_end().into(),

@@ -6,7 +6,7 @@ use crate::terminal::Terminal;
 use diffclf::format::npy::write_npy;
 use diffclf_run::density::{Quantity, evaluate_points};
 use diffclf_run::error::{Error, Result};
-use diffclf_run::files::{refuse_overwrite, write_atomic};
+use diffclf_run::outputs;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -73,10 +73,11 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: Args) -> Result<()> {
-    refuse_overwrite(&args.output, args.force)?;
-    if let Some(path) = &args.outside {
-        refuse_overwrite(path, args.force)?;
-    }
+    let paths = [Some(&args.output), args.outside.as_ref()];
+    outputs::plan(
+        paths.into_iter().flatten().map(PathBuf::as_path),
+        args.force,
+    )?;
     let (model, energy) = args.model.open()?;
     if args.outside.is_some() && energy.outside(model.content.spec.grid.t_min()).is_none() {
         return Err(Error::Usage(
@@ -101,12 +102,14 @@ pub fn run(args: Args) -> Result<()> {
     let model = (&model.content, &energy);
     let done = evaluate_points(quantity, model, &args.points, args.time, &watch)?;
     let found = &done.found;
-    write_atomic(&args.output, |writer| {
+    outputs::write(&args.output, args.force, |writer| {
         write_npy(&found.shape, &found.values, writer)
     })?;
     if let (Some(path), Some(marks)) = (&args.outside, &found.outside) {
         let marks: Vec<f64> = marks.iter().map(|far| f64::from(u8::from(*far))).collect();
-        write_atomic(path, |writer| write_npy(&[marks.len()], &marks, writer))?;
+        outputs::write(path, args.force, |writer| {
+            write_npy(&[marks.len()], &marks, writer)
+        })?;
     }
     let message = format!(
         "{} points at time {}, in {}",

@@ -47,7 +47,7 @@ fn results_are_in_the_users_coordinates() {
     place.run("sample moved/model.safetensors -n 500 --steps 64 -o samples.npy --quiet");
     let (header, samples) = read_npy(&place.bytes("samples.npy"));
     assert!(
-        header.contains("'<f4'") && header.contains("(500, 2)"),
+        header.contains("'<f8'") && header.contains("(500, 2)"),
         "{header}"
     );
     for column in 0..2 {

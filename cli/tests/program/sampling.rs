@@ -24,7 +24,7 @@ fn a_mixture_of_exact_systems_has_their_weights() {
     );
     let (header, points) = read_npy(&place.bytes("x.npy"));
     assert!(
-        header.contains("'<f4'") && header.contains("(1500, 2)"),
+        header.contains("'<f8'") && header.contains("(1500, 2)"),
         "{header}"
     );
     let record = place.json("x.json");

@@ -51,6 +51,32 @@ impl NetworkSpec {
         }
     }
 
+    /// Rows that it makes of one point.
+    pub fn rows_of_point(&self) -> u128 {
+        match self {
+            NetworkSpec::Mlp { .. } => 1,
+            NetworkSpec::Pairs { particles, .. } => {
+                let particles = *particles as u128;
+                particles * particles.saturating_sub(1) / 2
+            }
+            NetworkSpec::Egnn(spec) => {
+                let particles = spec.particles as u128;
+                particles * particles.saturating_sub(1)
+            }
+        }
+    }
+
+    /// Columns and number of its hidden layers.
+    pub fn size(&self) -> (usize, usize) {
+        match self {
+            NetworkSpec::Mlp { width, depth } | NetworkSpec::Pairs { width, depth, .. } => {
+                (*width, *depth)
+            }
+            // Six products of a layer have the width of a hidden layer.
+            NetworkSpec::Egnn(spec) => (spec.width, 6 * spec.depth),
+        }
+    }
+
     /// Whom to cite: keys of BibTeX entries.
     pub fn cites(&self) -> Cites {
         let any = Role {

