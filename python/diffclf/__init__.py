@@ -11,6 +11,25 @@ Energies are dimensionless (kT), and the sign is always ``log p = -U + F``.
 
 from __future__ import annotations
 
+from ._energies import (
+    Chains,
+    Comparison,
+    Composition,
+    Density,
+    Ladders,
+    Particles,
+    Target,
+    ais,
+    anneal,
+    compare,
+    compose,
+    exchange,
+    hmc,
+    langevin,
+    mala,
+    smc,
+    target,
+)
 from ._model import Model, Report, load
 from ._native import __version__
 from ._native import set_threads, threads
@@ -30,7 +49,11 @@ from .errors import (
 )
 
 __all__ = [
+    "Chains",
     "Check",
+    "Comparison",
+    "Composition",
+    "Density",
     "Diagnosis",
     "DiffclfError",
     "Estimate",
@@ -39,19 +62,32 @@ __all__ = [
     "InputError",
     "InternalError",
     "InterruptedWarning",
+    "Ladders",
     "Model",
     "NumericalError",
+    "Particles",
     "Progress",
     "Report",
     "Settings",
     "System",
+    "Target",
     "UsageError",
     "__version__",
+    "ais",
+    "anneal",
+    "compare",
+    "compose",
+    "exchange",
     "fit",
+    "hmc",
+    "langevin",
     "load",
+    "mala",
     "set_threads",
+    "smc",
     "system",
     "systems",
+    "target",
     "threads",
     "train",
 ]

@@ -12,6 +12,7 @@ import numpy as np
 
 from . import _native
 from ._arrays import ArrayLike, is_path, points, rows
+from ._energies import Density
 from ._progress import ProgressLike, progress_of
 from ._results import Check, Diagnosis, Evaluation, estimate
 from .errors import FileError, InputError, UsageError
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from ._arrays import Floats
 
 
-class Model:
+class Model(Density):
     """A learned density, at every noise level of its path: ``log p(x, t) = -U(x, t) + F(t)``.
 
     Made by :func:`diffclf.fit`, :func:`diffclf.train` or :func:`diffclf.load`. It never changes, threads may share it, and it can be
@@ -52,6 +53,9 @@ class Model:
         self._path = path
         #: Figures of the training as far as they were logged: step, stage, loss, held_out, gradient_norm, rate, seconds.
         self.history: list[dict[str, Any]] = list(history)
+
+    def _leaf(self) -> _native.Model:
+        return self._native
 
     # What it is
 

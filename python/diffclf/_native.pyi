@@ -7,10 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 __version__: str
-__all__: list[str]
 
 _Array = NDArray[np.float64]
 _Pair = tuple[_Array, _Array]
+_Composed = tuple[str, list[tuple[str, Any]]]
+_Weighted = tuple[_Array, _Array, dict[str, Any]]
 _Told = tuple[dict[str, Any], list[str], str]
 
 def main(arguments: list[str]) -> int: ...
@@ -34,6 +35,21 @@ def free_energy_bar(
 ) -> _Told: ...
 def free_energy_ti(slopes: list[list[float]], lambdas: list[float], independent: bool) -> _Told: ...
 def free_energy_learn(model: Model, request: dict[str, Any]) -> _Told: ...
+def energy_evaluate(composed: _Composed, what: str, x: NDArray[Any], time: float | None) -> _Array: ...
+def energy_chains(
+    composed: _Composed, x: NDArray[Any], time: float | None, chain_settings: str, progress: object
+) -> tuple[_Array, dict[str, Any]]: ...
+def energy_compose(
+    composed: _Composed, n: int, levels: int | None, system_seed: int, smc_settings: str, progress: object
+) -> _Weighted: ...
+def energy_anneal(model: Model, target: _Composed | None, request: dict[str, Any]) -> _Weighted: ...
+def compare_samples(
+    sample: str,
+    weights: str | None,
+    reference: str | None,
+    system: tuple[str, int] | None,
+    comparison_settings: str,
+) -> tuple[dict[str, Any], str]: ...
 @final
 class Model:
     @staticmethod

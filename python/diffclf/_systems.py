@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _native
 from ._arrays import ArrayLike, points
+from ._energies import Density
 from ._model import _whole
 
 if TYPE_CHECKING:
@@ -13,11 +14,21 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class System:
+class System(Density):
     """A distribution that can be sampled and whose density may be known exactly: see :func:`system`."""
 
-    def __init__(self, native: _native.System) -> None:
+    __slots__ = ("_native", "seed")
+
+    def __init__(self, native: _native.System, seed: int = 0) -> None:
         self._native = native
+        #: Seed of its own parameters.
+        self.seed = seed
+
+    def _leaf(self) -> _native.System:
+        return self._native
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (system, (self.name, self.dim, self.seed))
 
     @property
     def name(self) -> str:
@@ -43,7 +54,7 @@ class System:
         return f"<diffclf.System: {self.name}, {self.dim} columns>"
 
 
-def system(name: str, dim: int = 2, *, seed: int = 0) -> System:
+def system(name: str, dim: int = 2, seed: int = 0) -> System:
     """A built-in system: one of :func:`systems`. ``seed`` fixes the means of mog40.
 
     Examples
@@ -55,7 +66,7 @@ def system(name: str, dim: int = 2, *, seed: int = 0) -> System:
     >>> bool(target.log_density(target.sample(3)).min() > -40)
     True
     """
-    return System(_native.System(name, _whole(dim, "dim"), _whole(seed, "seed")))
+    return System(_native.System(name, _whole(dim, "dim"), _whole(seed, "seed")), seed)
 
 
 def systems() -> list[str]:

@@ -2,6 +2,7 @@
 //! users see, their types and their documentation.
 
 mod array;
+mod energy;
 mod error;
 mod free_energy;
 mod json;
@@ -47,6 +48,10 @@ fn fail_inside(py: Python<'_>) -> PyResult<()> {
 
 #[pymodule]
 mod _native {
+    #[pymodule_export]
+    use super::energy::{
+        compare_samples, energy_anneal, energy_chains, energy_compose, energy_evaluate,
+    };
     #[pymodule_export]
     use super::free_energy::{
         MbarSolution, free_energy_bar, free_energy_fep, free_energy_learn, free_energy_ti,
