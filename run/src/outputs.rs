@@ -102,7 +102,7 @@ mod tests {
         fs::read(path)
     }
 
-    fn paths<'a>(place: &'a Path, names: &[&str]) -> Vec<PathBuf> {
+    fn paths(place: &Path, names: &[&str]) -> Vec<PathBuf> {
         names.iter().map(|name| place.join(name)).collect()
     }
 

@@ -107,7 +107,9 @@ pub fn run(args: Args) -> Result<()> {
     })?;
     if let (Some(path), Some(marks)) = (&args.outside, &found.outside) {
         let marks: Vec<f64> = marks.iter().map(|far| f64::from(u8::from(*far))).collect();
-        outputs::write(path, args.force, |writer| write_npy(&[marks.len()], &marks, writer))?;
+        outputs::write(path, args.force, |writer| {
+            write_npy(&[marks.len()], &marks, writer)
+        })?;
     }
     let message = format!(
         "{} points at time {}, in {}",
