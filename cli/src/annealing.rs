@@ -1,6 +1,7 @@
 //! What `compose` and `anneal` share: the flags of sequential Monte Carlo and of its results.
 
 use crate::help;
+use diffclf::Error as CoreError;
 use diffclf::format::npy::write_npy;
 use diffclf::sample::mcmc::Kernel;
 use diffclf::sample::{Particles, Resampling, Smc};
@@ -131,6 +132,10 @@ impl OutputArgs {
 
 /// Rows in double precision: the user's coordinates may lie far from zero, where single precision has no digits left.
 pub fn write_rows(path: &Path, points: &[f64], rows: usize, force: bool) -> Result<()> {
+    if points.iter().any(|x| !x.is_finite()) {
+        let (what, time) = ("path to its samples", 0.0);
+        return Err(Error::Core(CoreError::ModelNotFinite { what, time }));
+    }
     outputs::write(path, force, |writer| {
         write_npy(&[rows, points.len() / rows], points, writer)
     })

@@ -206,6 +206,45 @@ mod tests {
     use diffclf_experiments::Recipe;
     use diffclf_run::bridge::{Endpoint, VelocityOrigin};
 
+    /// Flags that take numbers, as clap knows them, are those that `extremes.rs` tries with extreme values.
+    #[test]
+    fn every_number_has_its_extremes() {
+        use clap::builder::ValueParser;
+        use std::any::TypeId;
+        fn walk(path: String, command: &clap::Command, found: &mut Vec<String>) {
+            let numbers = [
+                TypeId::of::<usize>(),
+                TypeId::of::<u64>(),
+                TypeId::of::<f64>(),
+            ];
+            for argument in command.get_arguments() {
+                let kind = ValueParser::type_id(argument.get_value_parser());
+                let name = argument.get_long().unwrap_or_default();
+                if numbers.iter().any(|number| kind == *number) {
+                    found.push(format!("{path} --{name}"));
+                }
+            }
+            for inner in command.get_subcommands() {
+                let path = format!("{path} {}", inner.get_name());
+                walk(path.trim().into(), inner, found);
+            }
+        }
+        let mut found = Vec::new();
+        walk(String::new(), &Cli::command(), &mut found);
+        let table = include_str!("../tests/program/extremes.txt");
+        let mut tried: Vec<String> = table
+            .lines()
+            .filter(|line| !line.starts_with('#'))
+            .filter_map(|line| Some(line.split_once('|')?.0.trim().to_string()))
+            .collect();
+        found.sort();
+        tried.sort();
+        assert_eq!(
+            found, tried,
+            "cli/tests/program/extremes.txt has a line for each"
+        );
+    }
+
     /// The commands from the root to the one that is named, and its text on one argument, or on itself.
     fn text(path: &str, argument: &str) -> String {
         let root = Cli::command();

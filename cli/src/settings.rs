@@ -169,11 +169,26 @@ pub struct SettingsArgs {
 impl SettingsArgs {
     /// The settings that are given.
     pub fn settings(&self) -> Result<Settings> {
-        let wrong = |error: &dyn std::fmt::Display| {
-            Error::Failed(format!("the flags cannot be read: {error}"))
-        };
+        let wrong = |error: &dyn std::fmt::Display| Error::Usage(self.refusal(error));
         let table = toml::Table::try_from(self).map_err(|error| wrong(&error))?;
         table.try_into().map_err(|error| wrong(&error))
+    }
+
+    /// Words for flags that are no settings: the one thing that can be wrong is a number beyond those of a configuration file.
+    fn refusal(&self, error: &dyn std::fmt::Display) -> String {
+        let most = i64::MAX as u64;
+        let flags = serde_json::to_value(self).unwrap_or_default();
+        let beyond = |value: &serde_json::Value| value.as_u64().is_some_and(|number| number > most);
+        let found = flags
+            .as_object()
+            .and_then(|flags| flags.iter().find(|(_, value)| beyond(value)));
+        match found {
+            Some((key, value)) => format!(
+                "--{} is {value}, expected at most {most}, the largest whole number that settings hold",
+                key.replace('_', "-")
+            ),
+            None => format!("the flags cannot be read: {error}"),
+        }
     }
 }
 

@@ -116,8 +116,8 @@ pub enum Error {
     Write(#[from] std::io::Error),
     /// A loss or gradient is not a finite number.
     #[error(
-        "{term} is not finite at step {step}{}: the last good checkpoint is kept. Lower the learning rate or clip the gradient{}",
-        row.map_or(String::new(), |r| format!(", row {r} of the batch")),
+        "{term} is not finite at step {step}{}: lower the learning rate or clip the gradient{}",
+        row.map_or(String::new(), |r| format!(", row {r} of the data (counted from 0)")),
         row.map_or("", |_| ", and look at that row of the data")
     )]
     NonFinite {
@@ -125,7 +125,7 @@ pub enum Error {
         step: u64,
         /// Objective or parameter.
         term: String,
-        /// Row of the batch, if one is to blame.
+        /// Row of the data, if one is to blame and is not drawn afresh.
         row: Option<usize>,
     },
     /// A model gives something that is not a number.

@@ -6,6 +6,7 @@ use crate::files::MappedNpy;
 use crate::watch::{Done, Watch};
 use crate::words;
 use crate::words::Setting;
+use diffclf::Error as CoreError;
 use diffclf::energy::{Energy, LearnedEnergy, Prior};
 use diffclf::model::Content;
 use diffclf::sample::{Divergence, Flow, Solver};
@@ -182,6 +183,12 @@ pub fn evaluate_rows(
                     )));
                 }
             },
+        }
+        // Far away a density may be zero; it is a number.
+        if out.iter().any(|value| value.is_nan()) {
+            let what = "density, energy or score at these points";
+            let time = times.first().copied().unwrap_or(low);
+            return Err(Error::Core(CoreError::ModelNotFinite { what, time }));
         }
         bar.set((first + out.len() / width) as u64, &|| "points".into());
     }

@@ -35,7 +35,7 @@ A configuration file holds the same settings as the flags, with _ for -:
   process = {{ kind = \"vp\", beta_max = 20.0 }}
 
 The run folder holds config.toml (all settings), log.jsonl (every figure), checkpoint.safetensors,
-model.safetensors and report.html (a page with pictures and a diagnosis). A run that was stopped in any way, even by kill -9, continues with --resume and ends with the
+model.safetensors, report.html (a page with pictures and a diagnosis) and, for data in files, data.sha256. A run that was stopped in any way, even by kill -9, continues with --resume and ends with the
 very bytes of an uninterrupted run (on the same kind of machine, whatever the number of threads).
 
 Exit codes: 0 success, 1 failed, 2 wrong usage or input, 3 numbers became infinite or NaN, 130 interrupted.",

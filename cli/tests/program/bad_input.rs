@@ -332,3 +332,87 @@ fn commands_on_a_model_refuse_what_does_not_fit() {
     );
     assert_eq!(place.text("precious.npy"), "precious");
 }
+
+/// Parameters that a process or a sampler of times cannot have, some of which were found in the middle of a run.
+#[test]
+fn impossible_parameters_are_refused_before_the_run() {
+    let place = Place::new();
+    write_rows(&place.path("rows.npy"), &clouds(50));
+    for sigma_max in ["-1.0", "0.0", "nan", "inf", "1e-323"] {
+        let process = format!("--process {{kind=\"edm\",sigma_max={sigma_max}}}");
+        place.refused(
+            &format!("train rows.npy -o run {SMALL} {process}"),
+            2,
+            &["sigma_max"],
+        );
+    }
+    for times in [
+        "{kind=\"log-snr-normal\",mean=8.4,std=1.0}",
+        "{kind=\"close\",share=1e-15}",
+    ] {
+        place.refused(
+            &format!("train rows.npy -o run {SMALL} --times {times}"),
+            2,
+            &[],
+        );
+    }
+    assert!(!place.path("run").exists());
+}
+
+/// What never ends, or is far too much, is refused before it is read.
+#[cfg(target_os = "linux")]
+#[test]
+fn pipes_devices_and_floods_are_refused() {
+    let place = Place::new();
+    write_rows(&place.path("rows.npy"), &clouds(50));
+    place.run(&format!("train rows.npy -o run {SMALL}"));
+    let before = place.bytes("run/model.safetensors");
+    let made = std::process::Command::new("mkfifo")
+        .arg(place.path("pipe"))
+        .status();
+    assert!(made.unwrap().success());
+    for endless in ["pipe", "/dev/zero"] {
+        for command in [
+            format!("train {endless} -o new"),
+            format!("train rows.npy --config {endless} -o new"),
+            format!("density run {endless} -o out.npy"),
+            format!("inspect {endless}"),
+            format!("free-energy fep {endless}"),
+        ] {
+            place.refused(&command, 2, &["device or a pipe"]);
+        }
+    }
+    // Zeroes as far as a disk could hold: no model begins like this.
+    let file = fs::File::create(place.path("sparse.safetensors")).unwrap();
+    file.set_len(1 << 42).unwrap();
+    for command in [
+        "inspect sparse.safetensors",
+        "sample sparse.safetensors -n 3 -o out.npy",
+    ] {
+        place.refused(command, 2, &["not a safetensors file"]);
+    }
+    // A header that is plausible, in a file that is not.
+    let bytes = [&8u64.to_le_bytes()[..], b"{       "].concat();
+    std::os::unix::fs::FileExt::write_all_at(&file, &bytes, 0).unwrap();
+    place.refused("inspect sparse.safetensors", 2, &["of memory", "at hand"]);
+    // Nothing of an old run goes before the new one is known to fit.
+    for flood in [
+        "--system mog2 --dim 2 --samples 1000000000000",
+        "rows.npy --width 16384 --depth 64",
+    ] {
+        place.refused(&format!("train {flood} -o run --force"), 2, &["memory"]);
+        assert!(place.bytes("run/model.safetensors") == before);
+    }
+    // Threads that do not fit the address space.
+    let program = env!("CARGO_BIN_EXE_diffclf");
+    let limited =
+        format!("ulimit -v 900000; exec {program} density run rows.npy -o out.npy --threads 1024");
+    let output = std::process::Command::new("sh")
+        .args(["-c", &limited])
+        .current_dir(place.folder.path())
+        .output()
+        .unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{error}");
+    assert!(error.contains("number of threads"), "{error}");
+}

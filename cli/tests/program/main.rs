@@ -2,7 +2,9 @@
 
 mod bad_input;
 mod commands;
+mod dependencies;
 mod diagnose;
+mod extremes;
 mod families;
 mod free_energy;
 mod golden;

@@ -72,13 +72,13 @@ messages! {
         step: 12,
         term: "dsm".into(),
         row: Some(3),
-    } => "dsm is not finite at step 12, row 3 of the batch: the last good checkpoint is kept. Lower the learning rate or \
+    } => "dsm is not finite at step 12, row 3 of the data (counted from 0): lower the learning rate or \
           clip the gradient, and look at that row of the data";
     non_finite_gradient, Error::NonFinite { .. }, Error::NonFinite {
         step: 12,
         term: "gradient of net.wx".into(),
         row: None,
-    } => "gradient of net.wx is not finite at step 12: the last good checkpoint is kept. Lower the learning rate or clip \
+    } => "gradient of net.wx is not finite at step 12: lower the learning rate or clip \
           the gradient";
     model_not_finite, Error::ModelNotFinite { .. }, Error::ModelNotFinite {
         what: "score",

@@ -11,6 +11,11 @@ use crate::system::System;
 pub trait Source: Send + Sync {
     /// Writes the row.
     fn fill(&self, step: u64, unit: usize, out: &mut [f32]);
+    /// Its number in the data, for a person who looks for it; none where rows are drawn afresh.
+    fn row(&self, step: u64, unit: usize) -> Option<usize> {
+        let _ = (step, unit);
+        None
+    }
 }
 
 /// An array of rows.
@@ -157,29 +162,42 @@ impl Shuffled {
 
     /// Writes row `k` of this share in the order of the table.
     pub fn copy_in_order(&self, k: usize, out: &mut [f32]) {
-        let row = match &self.share {
+        let row = self.in_order(k);
+        self.table.copy_row(row, &self.coordinates, out);
+    }
+
+    fn in_order(&self, k: usize) -> usize {
+        match &self.share {
             Share::All(_) => k,
             Share::Trained(blocks) => blocks.trained(k),
             Share::HeldOut(blocks) => blocks.held_out(k),
-        };
-        self.table.copy_row(row, &self.coordinates, out);
+        }
+    }
+
+    /// The table's row that is dealt as number `unit` of a step.
+    fn dealt(&self, step: u64, unit: usize) -> usize {
+        let dealt = step
+            .wrapping_mul(self.batch as u64)
+            .wrapping_add(unit as u64);
+        let (epoch, place) = (dealt / self.count as u64, dealt % self.count as u64);
+        let purpose = Purpose::Batch(self.endpoint);
+        let within = Permutation::new(self.seed, purpose, epoch, self.count as u64).at(place);
+        match &self.share {
+            Share::All(order) => order.at(within) as usize,
+            _ => self.in_order(within as usize),
+        }
     }
 }
 
 impl Source for Shuffled {
     /// Rows are dealt in order of one endless sequence of shuffled epochs; a batch may span two.
     fn fill(&self, step: u64, unit: usize, out: &mut [f32]) {
-        let dealt = step * self.batch as u64 + unit as u64;
-        let (epoch, place) = (dealt / self.count as u64, dealt % self.count as u64);
-        let purpose = Purpose::Batch(self.endpoint);
-        let within = Permutation::new(self.seed, purpose, epoch, self.count as u64).at(place);
-        match &self.share {
-            Share::All(order) => {
-                let row = order.at(within) as usize;
-                self.table.copy_row(row, &self.coordinates, out);
-            }
-            _ => self.copy_in_order(within as usize, out),
-        }
+        let row = self.dealt(step, unit);
+        self.table.copy_row(row, &self.coordinates, out);
+    }
+
+    fn row(&self, step: u64, unit: usize) -> Option<usize> {
+        Some(self.dealt(step, unit))
     }
 }
 

@@ -278,7 +278,7 @@ impl<T: Real> Step<T> {
         losses.terms.fill(0.0);
         for chunk in &self.chunks {
             let chunk = chunk.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some((row, term)) = chunk.bad {
+            if let Some((unit, term)) = chunk.bad {
                 let term = self.plan.terms[term]
                     .objective
                     .objective()
@@ -287,7 +287,7 @@ impl<T: Real> Step<T> {
                 return Err(Error::NonFinite {
                     step,
                     term,
-                    row: Some(row),
+                    row: from.start.row(step, unit),
                 });
             }
             losses

@@ -303,7 +303,7 @@ impl Trainer {
                 state.best_params = params.clone();
                 state.since_best = 0;
             } else {
-                state.since_best += 1;
+                state.since_best = state.since_best.saturating_add(1);
             }
             report.stopped_early =
                 rule.patience > 0 && state.since_best >= rule.patience && done < s.steps;

@@ -20,6 +20,8 @@ fn deal(source: &dyn Source, batch: usize, steps: u64) -> Vec<usize> {
             let mut row = [0.0; 2];
             source.fill(step, unit, &mut row);
             assert_eq!(row[0] + row[1], 1000.0);
+            // The number that an error would name.
+            assert_eq!(source.row(step, unit), Some(row[0] as usize));
             dealt.push(row[0] as usize);
         }
     }

@@ -110,6 +110,10 @@ impl Source for Spoiled {
             out[1] = self.value;
         }
     }
+
+    fn row(&self, _step: u64, unit: usize) -> Option<usize> {
+        Some(100 + 2 * unit)
+    }
 }
 
 fn spoiled(spec: &ModelSpec, step: u64, unit: usize, value: f32) -> Spoiled {
@@ -144,11 +148,11 @@ fn a_number_that_is_not_finite_is_located() {
             let Error::NonFinite { step, term, row } = &error else {
                 panic!("{error}")
             };
-            assert_eq!((*step, term.as_str(), *row), (3, "dsm", Some(61)));
+            assert_eq!((*step, term.as_str(), *row), (3, "dsm", Some(222)));
             assert!(
                 error
                     .to_string()
-                    .starts_with("dsm is not finite at step 3, row 61 of the batch")
+                    .starts_with("dsm is not finite at step 3, row 222 of the data")
             );
             // The state is that of the last good step.
             assert_eq!(*run.state(), before);
@@ -166,7 +170,7 @@ fn the_term_and_the_held_out_rows_are_named() {
         settings.stages[0].objectives = parse_terms(terms).unwrap();
         let mut run = trainer(&spec, &settings, one(&source), None);
         let error = run.advance(&mut StepReport::default()).unwrap_err();
-        let expected = format!("{terms} is not finite at step 0, row 7 of the batch");
+        let expected = format!("{terms} is not finite at step 0, row 114 of the data");
         assert!(error.to_string().starts_with(&expected), "{error}");
     }
     let (start, _) = clouds(&spec);
@@ -176,7 +180,7 @@ fn the_term_and_the_held_out_rows_are_named() {
     let mut report = StepReport::default();
     run.advance(&mut report).unwrap();
     let error = run.advance(&mut report).unwrap_err();
-    let expected = "dsm of the held-out rows is not finite at step 1, row 4";
+    let expected = "dsm of the held-out rows is not finite at step 1, row 108";
     assert!(error.to_string().starts_with(expected), "{error}");
 }
 
