@@ -66,6 +66,28 @@ def aligned(x):
     return turned.reshape(len(x), -1)
 
 
+def awkward(rng, rows=5000):
+    """Tails and scales that are hard on a table of standardised columns, with their exact log-densities."""
+    normal = lambda z: -0.5 * z**2 - 0.5 * np.log(2 * np.pi)
+    logs = rng.standard_normal((rows, 3))
+    log_normal = lambda x: (normal(np.log(x)) - np.log(x)).sum(1)
+    yield "log-normal", np.exp(logs), log_normal
+    scales = np.array([1e-6, 1.0, 1e6])
+    yield "log-normal, columns times 1e-6, 1, 1e6", np.exp(logs) * scales, lambda x: log_normal(x / scales)
+    yield "log-normal plus 1e8", np.exp(logs) + 1e8, lambda x: log_normal(np.maximum(x - 1e8, 1e-7))
+    far = rng.uniform(size=rows) < 0.05
+    yield (
+        "5 % outliers",
+        rng.standard_normal((rows, 2)) * np.where(far, 50.0, 1.0)[:, None],
+        lambda x: np.logaddexp(np.log(0.95) + normal(x).sum(1), np.log(0.05) + (normal(x / 50.0) - np.log(50.0)).sum(1)),
+    )
+    yield (
+        "a Cauchy column",
+        np.stack([rng.standard_cauchy(rows), rng.standard_normal(rows)], 1),
+        lambda x: normal(x[:, 1]) - np.log(np.pi * (1 + x[:, 0] ** 2)),
+    )
+
+
 def cases(alanine):
     rng = np.random.default_rng(0)
     yield "three modes", three_modes(rng), three_modes_truth
@@ -83,6 +105,7 @@ def cases(alanine):
         yield name, getattr(datasets, "load_" + name)().data, None
     for name in ["diabetes", "digits"]:
         yield name + ", dequantised", dequantised(getattr(datasets, "load_" + name)().data, rng), None
+    yield from awkward(rng)
 
 
 def peers(train, test, rng):

@@ -5,8 +5,8 @@ use diffclf::format::npy::write_npy;
 use diffclf::sample::mcmc::Kernel;
 use diffclf::sample::{Particles, Resampling, Smc};
 use diffclf_run::error::{Error, Result};
-use diffclf_run::files::{refuse_overwrite, write_atomic};
 use diffclf_run::named::word;
+use diffclf_run::outputs;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -38,6 +38,9 @@ pub struct SmcArgs {
     /// Refuse a path on which the conditional effective sample size of neighbours falls below this share
     #[arg(long, value_name = "SHARE", default_value_t = 0.05)]
     pub least_overlap: f64,
+    /// Share the particles between so many independent runs, whose spread tells the error of log Z: eight do so well, fewer than four hardly
+    #[arg(long, value_name = "RUNS", default_value_t = 1)]
+    pub runs: usize,
     /// Seed
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     pub seed: u64,
@@ -56,7 +59,7 @@ impl SmcArgs {
             adaptive: self.adaptive,
             least_overlap: self.least_overlap,
             genealogy: false,
-            runs: 1,
+            runs: self.runs,
             seed: self.seed,
         };
         smc.validate()?;
@@ -67,7 +70,7 @@ impl SmcArgs {
 /// Where results go: samples, weights if asked for, and the record beside the samples.
 #[derive(Debug, Clone, clap::Args)]
 pub struct OutputArgs {
-    /// Result: a .npy file of float32; the record goes beside it, as .json
+    /// Result: a .npy file of float64; the record goes beside it, as .json
     #[arg(short, long, value_name = "OUT.npy")]
     pub output: PathBuf,
     /// Keep the particles as they are and write their weights to this .npy file [default: draw equally weighted samples]
@@ -95,17 +98,12 @@ impl OutputArgs {
                 self.output.display()
             )));
         }
-        for path in [
-            Some(&self.output),
-            Some(&self.record()),
-            self.weights.as_ref(),
-        ]
-        .into_iter()
-        .flatten()
-        {
-            refuse_overwrite(path, self.force)?;
-        }
-        Ok(())
+        let record = self.record();
+        let paths = [Some(&self.output), Some(&record), self.weights.as_ref()];
+        outputs::plan(
+            paths.into_iter().flatten().map(PathBuf::as_path),
+            self.force,
+        )
     }
 
     /// Writes samples (equally weighted, unless weights are asked for).
@@ -113,26 +111,27 @@ impl OutputArgs {
         let rows = particles.weights.len();
         let points = match &self.weights {
             Some(path) => {
-                write_atomic(path, |writer| {
+                outputs::write(path, self.force, |writer| {
                     write_npy(&[rows], &particles.weights, writer)
                 })?;
                 particles.points.clone()
             }
             None => particles.equally_weighted(rows, seed),
         };
-        write_rows(&self.output, &points, rows)
+        write_rows(&self.output, &points, rows, self.force)
     }
 
     /// Writes the record.
     pub fn write_record(&self, record: &Value) -> Result<()> {
-        write_atomic(&self.record(), |writer| Ok(writeln!(writer, "{record:#}")?))
+        outputs::write(&self.record(), self.force, |writer| {
+            Ok(writeln!(writer, "{record:#}")?)
+        })
     }
 }
 
-/// Rows as float32.
-pub fn write_rows(path: &Path, points: &[f64], rows: usize) -> Result<()> {
-    let values: Vec<f32> = points.iter().map(|x| *x as f32).collect();
-    write_atomic(path, |writer| {
-        write_npy(&[rows, values.len() / rows], &values, writer)
+/// Rows in double precision: the user's coordinates may lie far from zero, where single precision has no digits left.
+pub fn write_rows(path: &Path, points: &[f64], rows: usize, force: bool) -> Result<()> {
+    outputs::write(path, force, |writer| {
+        write_npy(&[rows, points.len() / rows], points, writer)
     })
 }

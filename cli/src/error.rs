@@ -69,6 +69,11 @@ pub fn exit_code(error: &Error) -> u8 {
         | Error::OtherSettings { .. }
         | Error::Read { .. }
         | Error::Exists { .. }
+        | Error::Appeared { .. }
+        | Error::Twice { .. }
+        | Error::NoPlace { .. }
+        | Error::DataChanged { .. }
+        | Error::Memory { .. }
         | Error::RunExists { .. }
         | Error::NotAFolder { .. }
         | Error::Busy { .. } => EXIT_USAGE,
@@ -130,6 +135,40 @@ mod tests {
                 )),
                 EXIT_USAGE,
                 "give DATA.npy, --end DATA1.npy",
+            ),
+            (
+                Error::Appeared {
+                    path: path(),
+                    kept: "runs/a.2".into(),
+                },
+                EXIT_USAGE,
+                "the result is in runs/a.2",
+            ),
+            (
+                Error::Memory {
+                    what: "this".into(),
+                    needed: 9,
+                    available: 8,
+                },
+                EXIT_USAGE,
+                "this needs at least 9 bytes",
+            ),
+            (Error::Twice { path: path() }, EXIT_USAGE, "two results"),
+            (
+                Error::NoPlace {
+                    path: path(),
+                    source: io(ErrorKind::NotFound),
+                },
+                EXIT_USAGE,
+                "create the folder",
+            ),
+            (
+                Error::DataChanged {
+                    name: "x.npy".into(),
+                    folder: path(),
+                },
+                EXIT_USAGE,
+                "continue with --resume, or start anew with --force",
             ),
             (Error::Nothing, EXIT_USAGE, "with --system NAME --dim D"),
             (

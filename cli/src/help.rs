@@ -175,7 +175,7 @@ pub fn resampling() -> String {
 pub fn kernel() -> String {
     format!(
         "Instruction set of the kernels: {} [default: the widest of this machine]",
-        Isa::ALL.map(|isa| isa.to_string()).join(", ")
+        Isa::NAMES.join(", ")
     )
 }
 
@@ -229,8 +229,7 @@ mod tests {
     fn every_list_has_every_member() {
         let (mixtures, known) = (mixtures(), with_density());
         let samplers = TimeSampler::ALL.map(|sampler| sampler.name());
-        let sets = Isa::ALL.map(|isa| isa.to_string());
-        let sets = sets.each_ref().map(String::as_str);
+        let sets = Isa::NAMES;
         let rules = Rule::ALL.map(Rule::name);
         let experiments: Vec<_> = CATALOGUE.iter().map(|entry| entry.name).collect();
         let methods = Generation::methods();

@@ -10,6 +10,7 @@ mod opened;
 mod print;
 mod progress;
 mod settings;
+mod signals;
 mod stop;
 mod terminal;
 
@@ -60,6 +61,7 @@ enum Command {
 
 /// Runs the program with these arguments, its own name among them, and returns its exit code.
 pub fn main_with(args: impl IntoIterator<Item = OsString>) -> u8 {
+    signals::explain_lost_data();
     let command = match Cli::try_parse_from(args) {
         Ok(cli) => cli.command,
         Err(refusal) => {

@@ -4,7 +4,8 @@ use crate::machine::MachineArgs;
 use diffclf::energy::LearnedEnergy;
 use diffclf::model::Model;
 use diffclf_run::error::Result;
-use diffclf_run::files::{read_model, refuse_overwrite, write_atomic};
+use diffclf_run::files::read_model;
+use diffclf_run::outputs;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -47,10 +48,9 @@ pub struct RecordArgs {
 }
 
 impl RecordArgs {
-    /// Refuses, before any work, to replace the record or one of these files unasked.
+    /// Refuses, before any work, what could not be written after it: the record and these files.
     pub fn check<'a>(&'a self, others: impl IntoIterator<Item = &'a Path>) -> Result<()> {
-        let mut all = others.into_iter().chain(self.json.as_deref());
-        all.try_for_each(|path| refuse_overwrite(path, self.force))
+        outputs::plan(others.into_iter().chain(self.json.as_deref()), self.force)
     }
 
     /// Writes the record, if it is asked for.
@@ -58,7 +58,9 @@ impl RecordArgs {
         match &self.json {
             Some(path) => {
                 let document = document();
-                write_atomic(path, |writer| Ok(writeln!(writer, "{document:#}")?))
+                outputs::write(path, self.force, |writer| {
+                    Ok(writeln!(writer, "{document:#}")?)
+                })
             }
             None => Ok(()),
         }

@@ -1,5 +1,6 @@
 //! `Progress`: a bar with the time left on a terminal, sparse plain lines elsewhere, silence on request.
 
+use crate::print::plain;
 use diffclf_run::watch::{Bar, duration_text};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{IsTerminal, Write};
@@ -61,7 +62,7 @@ impl Bar for Progress {
                 let now = Instant::now();
                 if now >= *next_message {
                     *next_message = now + MESSAGE_PAUSE;
-                    bar.set_message(message());
+                    bar.set_message(plain(&message()).into_owned());
                 }
                 bar.set_position(position);
             }
@@ -72,7 +73,7 @@ impl Bar for Progress {
     fn note(&mut self, text: &str) {
         match &mut self.shown {
             Shown::Nothing => {}
-            Shown::Bar { bar, .. } => bar.println(text),
+            Shown::Bar { bar, .. } => bar.println(plain(text)),
             Shown::Lines(lines) => lines.write(text),
         }
     }
@@ -80,7 +81,7 @@ impl Bar for Progress {
     fn finish(self: Box<Self>, message: &str) {
         match self.shown {
             Shown::Nothing => {}
-            Shown::Bar { bar, .. } => bar.finish_with_message(message.to_string()),
+            Shown::Bar { bar, .. } => bar.finish_with_message(plain(message).into_owned()),
             Shown::Lines(mut lines) => lines.finish(message, Instant::now()),
         }
     }
@@ -165,7 +166,7 @@ impl Lines {
 
     /// A closed pipe must not end the work it reports on.
     fn write(&mut self, line: &str) {
-        let _ = writeln!(self.writer, "{line}");
+        let _ = writeln!(self.writer, "{}", plain(line));
     }
 }
 

@@ -36,7 +36,7 @@ pub struct SettingsArgs {
     /// Shift and scale the data to mean 0 and scalar variance 1 (see --no-standardise)
     #[arg(skip)]
     pub standardise: Option<bool>,
-    /// How columns are scaled: column, common or none [default: column; common for particles, two endpoints and systems]
+    /// How columns are scaled: column, each by its own spread; whiten, by their covariance; common, all by one; none [default: column; common for particles, two endpoints and systems]
     #[arg(long, value_name = "SCALE", help_heading = "Data", value_parser = word::<ScaleKind>)]
     pub scale: Option<ScaleKind>,
     /// Add uniform noise as wide as one step to columns whose values are rounded: integers and grids have no density
@@ -47,7 +47,7 @@ pub struct SettingsArgs {
         help_heading = "Data"
     )]
     pub dequantise: Option<bool>,
-    /// Share of the rows that is never trained on, 0 for none [default: 0.05 of a file, where that gives 32 rows]
+    /// Share of the rows that is never trained on, 0 for none [default: 100 rows of those given, no less than 0.05 and no more than 0.2 of them; none of fewer than 60]
     #[arg(
         long,
         allow_negative_numbers = true,
@@ -55,17 +55,17 @@ pub struct SettingsArgs {
         help_heading = "Data"
     )]
     pub held_out: Option<f64>,
-    /// Steps between two evaluations on the held-out rows [default: 100]
+    /// Steps between two evaluations on the held-out rows [default: steps/40, at least 50]
     #[arg(long, value_name = "STEPS", help_heading = "Data")]
     pub held_out_every: Option<u64>,
-    /// End a stage after so many held-out evaluations without a new best, and keep the best; 0 never stops [default: 20]
+    /// End a stage after so many held-out evaluations without a new best, and keep the best; 0 never stops [default: 10]
     #[arg(long, value_name = "N", help_heading = "Data")]
     pub patience: Option<u64>,
 
     /// Levels of the time grid [default: 512]
     #[arg(long, value_name = "LEVELS", help_heading = "Model")]
     pub grid_levels: Option<usize>,
-    /// Smallest time of the grid [default: follows the process, 1e-4 for vp]
+    /// Smallest time of the grid [default: follows the finest structure of given rows, else the process, 1e-4 for vp]
     #[arg(
         long,
         allow_negative_numbers = true,
@@ -81,7 +81,7 @@ pub struct SettingsArgs {
         help_heading = "Model"
     )]
     pub t_max: Option<f64>,
-    /// Columns of a hidden layer [default: 128]
+    /// Columns of a hidden layer [default: 128; 32 or 64 for few given rows]
     #[arg(long, value_name = "COLUMNS", help_heading = "Model")]
     pub width: Option<usize>,
     /// Hidden layers [default: 4]
@@ -105,13 +105,13 @@ pub struct SettingsArgs {
     /// Times of one row, N of DiffCLF [default: 4; 2 for the binary losses; 1 where no levels are compared]
     #[arg(long, value_name = "N", help_heading = "Training")]
     pub levels: Option<usize>,
-    /// Rows per step [default: 2048, or all rows if there are fewer]
+    /// Rows per step [default: 2048, 512 on a mixture, or all rows if there are fewer]
     #[arg(long, value_name = "ROWS", help_heading = "Training")]
     pub batch: Option<usize>,
     /// Steps on the objective [default: 2000]
     #[arg(long, value_name = "STEPS", help_heading = "Training")]
     pub steps: Option<u64>,
-    /// Steps of a first stage with dsm alone, 0 for none [default: 2000; 0 if the objective is dsm]
+    /// Steps of a first stage with dsm alone, 0 for none [default: 2000, 1000 on a mixture; 0 if the objective is dsm]
     #[arg(long, value_name = "STEPS", help_heading = "Training")]
     pub score_steps: Option<u64>,
     /// Largest learning rate [default: 0.001]

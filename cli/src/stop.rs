@@ -2,6 +2,7 @@
 
 use crate::error::EXIT_INTERRUPTED;
 use crate::print::note;
+use crate::signals::Ignored;
 use diffclf_run::{Error, Result};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,6 +22,8 @@ impl Stop {
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
         if !*installed {
+            // Whoever set a signal aside (nohup) has decided for us.
+            let ignored = Ignored::now();
             ctrlc::set_handler(|| {
                 if ASKED.swap(true, Ordering::SeqCst) {
                     // Files are whole at any moment, so this loses nothing but the steps since the last checkpoint.
@@ -29,6 +32,7 @@ impl Stop {
                 note("stopping after this step; once more to stop at once");
             })
             .map_err(|error| Error::Failed(format!("signals cannot be handled: {error}")))?;
+            ignored.restore();
             *installed = true;
         }
         Ok(Self)

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Result;
 use crate::energy::{Coordinates, InDataCoordinates, LearnedEnergy, ModelSpec};
 use crate::engine::{Isa, Pool};
 use crate::format::model::{ModelFile, Tensor};
 use crate::train::{State, TrainSettings};
+use crate::{Error, Result};
 
 /// Where the training rows came from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -141,10 +141,9 @@ impl Model {
         let read = |prefix: &str| -> Result<Vec<f32>> {
             let mut params = Vec::new();
             for entry in layout.entries() {
-                params.extend_from_slice(file.f32(
-                    &format!("{prefix}{}", entry.name),
-                    &[entry.rows, entry.cols],
-                )?);
+                let name = format!("{prefix}{}", entry.name);
+                params
+                    .extend_from_slice(finite(&name, file.f32(&name, &[entry.rows, entry.cols])?)?);
             }
             Ok(params)
         };
@@ -162,6 +161,19 @@ impl Model {
             average,
             content,
         })
+    }
+}
+
+/// Refuses parameters that are no numbers: every density would be none.
+fn finite<'a>(name: &str, values: &'a [f32]) -> Result<&'a [f32]> {
+    match values.iter().position(|x| !x.is_finite()) {
+        None => Ok(values),
+        Some(at) => Err(Error::ModelContent {
+            problem: format!(
+                "number {at} of the tensor '{name}' is {}, expected finite numbers; train again, or take an earlier file",
+                values[at]
+            ),
+        }),
     }
 }
 
@@ -219,7 +231,7 @@ impl Checkpoint {
         let c: CheckpointContent = file.content_as()?;
         c.content.validate()?;
         let n = c.content.spec.layout().len();
-        let required = |name: &str| file.f32(name, &[n]).map(<[f32]>::to_vec);
+        let required = |name: &str| Ok::<_, Error>(finite(name, file.f32(name, &[n])?)?.to_vec());
         let optional = |name: &str| {
             if file.tensors().contains_key(name) {
                 required(name)

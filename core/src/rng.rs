@@ -127,6 +127,8 @@ purposes! {
     Partner(part: Part) = 40,
     /// The noise that fills the steps of rounded values.
     Dequantise = 44,
+    /// Draws by which points outside of the data are known.
+    Outside = 45,
     /// Draws of a base by which an energy on it is normalised.
     Normalise = 43,
     /// Points drawn from the inflated base.

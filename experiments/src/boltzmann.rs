@@ -133,7 +133,7 @@ impl Experiment for Chosen<'_, Budget> {
             runs: 1,
             seed,
         };
-        let mut progress = Levels::new("anneal", &times, false, &*bench.watch);
+        let mut progress = Levels::new("anneal", &times, &smc, &*bench.watch);
         let found = generator.run(&smc, n, &mut |level| progress.see(level))?;
         progress.done(()).finish(&format!("{n} particles"));
         let references = [1, 2].map(|k| exact.start().sample(n, 2 * seed + k).0);

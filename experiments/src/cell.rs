@@ -3,11 +3,14 @@
 use crate::Manner;
 use diffclf::metric::Estimate;
 use diffclf_run::error::{Error, Result};
-use diffclf_run::files::write_atomic;
+use diffclf_run::files::{read_text, write_atomic};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+
+/// Name of the settings of all cells, in the folder of the results.
+pub const SETTINGS: &str = "settings.json";
 
 /// The figures of a cell.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -111,16 +114,20 @@ impl CellRecord {
 }
 
 fn read_record(path: &Path) -> Result<CellRecord> {
-    let text = std::fs::read_to_string(path).map_err(|source| Error::Read {
+    let text = read_text(path)?;
+    let refused = |problem: String| Error::Config {
         path: path.to_path_buf(),
-        source,
-    })?;
-    serde_json::from_str(&text).map_err(|error| {
-        Error::Failed(format!(
-            "{}: {error}; delete it to compute the cell again",
-            path.display()
-        ))
-    })
+        reason: format!("{problem}; delete it to compute the cell again"),
+    };
+    let record: CellRecord =
+        serde_json::from_str(&text).map_err(|error| refused(error.to_string()))?;
+    if !(0.0..=1e12).contains(&record.seconds) {
+        return Err(refused(format!(
+            "seconds is {}, expected a time from 0 on",
+            record.seconds
+        )));
+    }
+    Ok(record)
 }
 
 /// A number with its sampling error, where that is known.
@@ -188,12 +195,14 @@ impl Cells {
             path: cells.clone(),
             source,
         })?;
-        let path = folder.join("settings.json");
-        match std::fs::read_to_string(&path) {
+        let path = folder.join(SETTINGS);
+        match read_text(&path) {
             Ok(text) => {
-                let found: serde_json::Value = serde_json::from_str(&text).map_err(|error| {
-                    Error::Failed(format!("{}: {error}; delete the folder", path.display()))
-                })?;
+                let found: serde_json::Value =
+                    serde_json::from_str(&text).map_err(|error| Error::Config {
+                        path: path.clone(),
+                        reason: format!("{error}; delete the folder"),
+                    })?;
                 if !same_settings(&found, settings) {
                     return Err(Error::Usage(format!(
                         "{} holds results of other settings; choose another folder with -o, or delete it",
@@ -201,10 +210,10 @@ impl Cells {
                     )));
                 }
             }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Err(Error::Read { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
                 write_atomic(&path, |writer| Ok(writeln!(writer, "{settings:#}")?))?;
             }
-            Err(source) => return Err(Error::Read { path, source }),
+            Err(error) => return Err(error),
         }
         Ok(Self { folder: cells })
     }
@@ -256,6 +265,21 @@ mod tests {
         ));
         assert!(!same(json!([{"rate": 0.2}, {"steps": [1, 2]}])));
         assert!(!same(json!([{"rate": 0.1}, {"steps": [1]}])));
+    }
+
+    #[test]
+    fn times_that_are_none_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let cells = Cells::open(folder.path(), &json!({})).unwrap();
+        for seconds in [-1.0, 1e300] {
+            let record = CellRecord {
+                seconds,
+                ..CellRecord::default()
+            };
+            cells.write("a", record).unwrap();
+            let error = cells.read(&["a".into()]).unwrap_err();
+            assert!(matches!(error, Error::Config { .. }), "{error}");
+        }
     }
 
     #[test]

@@ -14,6 +14,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
+/// Files of an outcome, beside its pictures.
+pub const RESULTS: [&str; 3] = ["results.json", "table.md", "report.html"];
+
 /// Figures of which more is better.
 const MORE_IS_BETTER: [&str; 2] = ["ess", "r2"];
 
@@ -232,12 +235,12 @@ impl Outcome {
                 "figure": order.figure, "less": order.less, "than": order.than, "verdict": standing.words(),
             })).collect::<Vec<_>>(),
         });
-        let write = |name: String, text: String| {
+        let write = |name: &str, text: String| {
             write_atomic(&folder.join(name), |writer| {
                 Ok(writer.write_all(text.as_bytes())?)
             })
         };
-        write("results.json".into(), format!("{document:#}\n"))?;
+        write(RESULTS[0], format!("{document:#}\n"))?;
         let mut markdown = format!(
             "# {}\n\n{}. `{command}`\n",
             definition.title, definition.paper
@@ -249,16 +252,16 @@ impl Outcome {
             markdown += &format!("\n{}", markdown_table(&table));
             page.table(&table);
         }
-        write("table.md".into(), markdown)?;
+        write(RESULTS[1], markdown)?;
         for picture in pictures {
             write(
-                format!("{}.svg", picture.name),
+                &format!("{}.svg", picture.name),
                 standalone(&picture.figure.svg),
             )?;
         }
         let figures: Vec<_> = pictures.iter().map(|p| p.figure.clone()).collect();
         page.figures(&figures);
-        write("report.html".into(), page.html())
+        write(RESULTS[2], page.html())
     }
 
     /// Whether no claim is broken; figures that are alike within their errors speak neither for nor against one.

@@ -1,11 +1,13 @@
 //! A reproduction from beginning to end: which cells, those that are finished, the outcome; or the outcome of cells that are kept.
 
 use crate::catalogue::{self, CATALOGUE, Definition, Experiment};
-use crate::cell::{CellRecord, Cells, Made, same_settings};
-use crate::outcome::Outcome;
+use crate::cell::{CellRecord, Cells, Made, SETTINGS, same_settings};
+use crate::outcome::{Outcome, RESULTS};
 use crate::{Bench, Manner, Recipe, begins};
 use diffclf_report::page::Table;
+use diffclf_run::files::read_text;
 use diffclf_run::machine::Machine;
+use diffclf_run::outputs;
 use diffclf_run::watch::duration_text;
 use diffclf_run::words::Setting;
 use diffclf_run::{Error, Result, Watch, words};
@@ -27,6 +29,8 @@ pub struct Reproduction {
     pub output: Option<PathBuf>,
     /// Folder in which finished cells are kept too, each with the budget, command and machine that made it.
     pub keep: Option<PathBuf>,
+    /// Replace files in the folder of the results that are not this experiment's.
+    pub force: bool,
 }
 
 /// What was found, and where it is written.
@@ -51,6 +55,7 @@ impl Reproduction {
             watch: watch.clone(),
         };
         let settings = experiment.settings()?;
+        self.claim(&definition)?;
         let cells = Cells::open(&bench.folder, &settings)?;
         for (k, cell) in chosen.iter().enumerate() {
             if cells.finished(cell)? {
@@ -122,12 +127,30 @@ impl Reproduction {
                 Setting::to("keep", kept.display().to_string())
             )));
         }
-        let folder = self.folder();
-        std::fs::create_dir_all(&folder).map_err(|source| Error::Write {
-            path: folder.clone(),
-            source,
-        })?;
+        self.claim(&definition)?;
         self.write(&definition, &*experiment, &found)
+    }
+
+    /// Takes the folder of the results. Results of this experiment are written anew; what else has their names stays.
+    fn claim(&self, definition: &Definition) -> Result<()> {
+        let folder = self.folder();
+        let ours = || {
+            let text = read_text(&folder.join(RESULTS[0])).unwrap_or_default();
+            let results = serde_json::from_str::<serde_json::Value>(&text).unwrap_or_default();
+            folder.join(SETTINGS).is_file() || results["title"] == definition.title
+        };
+        if !self.force && !ours() {
+            for name in RESULTS {
+                outputs::refuse_existing(&folder.join(name), false)?;
+            }
+            for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+                if entry.path().extension().is_some_and(|kind| kind == "svg") {
+                    return Err(Error::Exists { path: entry.path() });
+                }
+            }
+        }
+        outputs::plan_folder(&folder)?;
+        self.keep.as_deref().map_or(Ok(()), outputs::plan_folder)
     }
 
     fn definition(&self) -> Result<Definition> {
@@ -264,6 +287,7 @@ mod tests {
             cells: vec!["score".into(), "posterior".into()],
             output: Some(folder.join("out")),
             keep: Some(folder.join("kept")),
+            force: false,
         }
     }
 
@@ -302,6 +326,39 @@ mod tests {
         assert!(message.contains("other settings") && message.contains("score-quick"));
     }
 
+    #[test]
+    fn files_of_others_stay_and_our_own_are_written_anew() {
+        let place = tempfile::tempdir().unwrap();
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let mut asked = asked(place.path(), "blindness", 1.0);
+        (asked.manner.quick, asked.cells, asked.keep) = (false, Vec::new(), None);
+        let cells = root.join("blindness/cells");
+        asked.manner = CellRecord::kept(&cells).unwrap()[0]
+            .1
+            .made
+            .as_ref()
+            .unwrap()
+            .manner;
+        let out = place.path().join("out");
+        std::fs::create_dir(&out).unwrap();
+        for name in ["report.html", "results.json", "table.md", "mine.svg"] {
+            let path = out.join(name);
+            std::fs::write(&path, "precious").unwrap();
+            assert!(
+                matches!(asked.redraw(&cells), Err(Error::Exists { .. })),
+                "{name}"
+            );
+            assert_eq!(std::fs::read(&path).unwrap(), b"precious");
+            std::fs::remove_file(&path).unwrap();
+        }
+        asked.redraw(&cells).unwrap();
+        asked.redraw(&cells).unwrap();
+        std::fs::write(out.join("results.json"), "precious").unwrap();
+        assert!(asked.redraw(&cells).is_err());
+        asked.force = true;
+        asked.redraw(&cells).unwrap();
+    }
+
     /// Tables are drawn of kept cells, not written by hand: every experiment has both, and they agree.
     #[test]
     fn results_are_what_the_kept_cells_say() {
@@ -334,6 +391,7 @@ mod tests {
                     cells: Vec::new(),
                     output: Some(place.path().into()),
                     keep: None,
+                    force: false,
                 };
                 asked.redraw(&cells).unwrap();
                 std::fs::read_to_string(place.path().join("table.md")).unwrap()

@@ -4,7 +4,7 @@ use crate::{Bench, Manner, Recipe};
 use diffclf::model::{Checkpoint, Model};
 use diffclf::train::State;
 use diffclf_run::error::{Error, Result};
-use diffclf_run::files::{read_bytes, read_model};
+use diffclf_run::files::{read_container, read_model};
 use diffclf_run::settings::Settings;
 use diffclf_run::train::{Job, train};
 use serde::{Deserialize, Serialize};
@@ -106,7 +106,7 @@ pub fn two_stages(bench: &Bench, shared: &str, name: &str, settings: Settings) -
 /// The last checkpoint's state.
 fn last_state(folder: &Path) -> Result<State> {
     let path = folder.join("checkpoint.safetensors");
-    let checkpoint = Checkpoint::from_bytes(&read_bytes(&path)?)
+    let checkpoint = Checkpoint::from_bytes(&read_container(&path)?)
         .map_err(|source| Error::about(&path, source))?;
     Ok(checkpoint.state)
 }

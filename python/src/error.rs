@@ -79,6 +79,7 @@ fn kind_of(error: &Error) -> Kind {
         | Error::Refused(_)
         | Error::Nothing
         | Error::Data { .. }
+        | Error::Memory { .. }
         | Error::Conflict { .. }
         | Error::OtherData { .. }
         | Error::OtherSettings { .. } => Kind::Input,
@@ -87,6 +88,10 @@ fn kind_of(error: &Error) -> Kind {
         | Error::Read { .. }
         | Error::Write { .. }
         | Error::Exists { .. }
+        | Error::Appeared { .. }
+        | Error::Twice { .. }
+        | Error::NoPlace { .. }
+        | Error::DataChanged { .. }
         | Error::RunExists { .. }
         | Error::NotAFolder { .. }
         | Error::Busy { .. } => Kind::File,

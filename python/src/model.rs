@@ -205,6 +205,7 @@ impl Model {
                 name: "x",
                 shape: &rows.shape,
                 read: &|row, out| rows.read(row * dim, out),
+                mark: false,
             };
             let times = times.unwrap_or_else(|| vec![content.spec.grid.t_min()]);
             let done = evaluate_rows(quantity, (content, &energy), &points, &times, &Silent)?;
@@ -382,7 +383,7 @@ pub struct ReportRequest {
 #[pyfunction]
 pub fn write_report(py: Python<'_>, request: ReportRequest) -> PyResult<()> {
     detached(py, move || {
-        diffclf_run::files::refuse_overwrite(&request.out, request.force)?;
+        diffclf_run::outputs::plan([request.out.as_path()], request.force)?;
         let machine = diffclf_run::machine::Machine::default();
         let wish = diffclf_report::run::Wish {
             model: request.model,
@@ -394,7 +395,7 @@ pub fn write_report(py: Python<'_>, request: ReportRequest) -> PyResult<()> {
             watch: &Silent,
             command: request.command,
         };
-        diffclf_report::run::write(&wish, &request.out, None, request.force)
+        diffclf_report::run::write(&wish, &request.out, None, request.force).map(|_| ())
     })
 }
 

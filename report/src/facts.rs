@@ -66,6 +66,7 @@ pub fn facts(content: &Content) -> Vec<(&'static str, String)> {
                 match &content.standardisation.scale {
                     Scale::Common(scale) => format!("{scale:.6}"),
                     Scale::Columns(scales) => shown(scales),
+                    Scale::Matrix(rows) => format!("a matrix of {} rows (whitened)", rows.len()),
                 }
             ),
         ),

@@ -94,6 +94,18 @@ pub fn verdict_text(diagnosis: &Diagnosis) -> String {
     format!("{} ({})", diagnosis.verdict.name(), counts.join(", "))
 }
 
+/// The verdict in few lines: how many checks passed, and what each of the others found and means.
+pub fn summary(diagnosis: &Diagnosis) -> String {
+    let mut text = format!("verdict: {}", verdict_text(diagnosis));
+    let bad = |check: &&Check| matches!(check.verdict, Verdict::Warn | Verdict::Fail);
+    for check in diagnosis.checks.iter().filter(bad) {
+        let found = format!("{}: {}", check.name, check.finding);
+        let lines = wrapped(&found, "    ") + &wrapped(&format!("=> {}", check.meaning), "    ");
+        text += &format!("\n  {}\n{}", check.verdict.name(), lines.trim_end());
+    }
+    text
+}
+
 /// The figures behind the checks, as far as there are any.
 pub fn tables(diagnosis: &Diagnosis) -> Vec<Table> {
     let mut tables = vec![likelihoods(&diagnosis.held_out)];

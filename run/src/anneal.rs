@@ -3,6 +3,7 @@
 use crate::bridge::{Bridge, BridgeChoice};
 use crate::endpoints::with_density;
 use crate::error::{Error, Result};
+use crate::memory;
 use crate::watch::{Bar, Done, Watch};
 use crate::words;
 use crate::words::Setting;
@@ -123,6 +124,12 @@ impl Annealing {
         watch: &dyn Watch,
     ) -> Result<Done<Annealed>> {
         let spec = &content.spec;
+        // Points, proposals, their scores and energies.
+        memory::refuse_rows("particles", self.particles, spec.dim, 64)?;
+        if self.method == AnnealMethod::Exchange {
+            let numbers = self.particles.saturating_mul(spec.dim);
+            memory::refuse_rows("sweeps", self.sweeps, numbers, 8)?;
+        }
         let smc = match self.method {
             AnnealMethod::Ais => Smc {
                 least_overlap: 0.0,
@@ -179,7 +186,7 @@ impl Annealing {
         let transport = self.diffusion.then_some(&kernels as &dyn Transport);
         let start = Start::Mixture(&start);
         let (times, n) = (way.times, self.particles);
-        let mut levels = Levels::new("anneal", times, smc.adaptive.is_some(), watch);
+        let mut levels = Levels::new("anneal", times, &smc, watch);
         let mut see = |level: &SmcLevel| levels.see(level);
         let name = match self.method {
             AnnealMethod::Ais => "ais",
@@ -289,7 +296,7 @@ impl Annealing {
             },
             transport: Some(&kernels),
         };
-        let mut levels = Levels::new("anneal", &times, false, watch);
+        let mut levels = Levels::new("anneal", &times, &smc, watch);
         let mut particles = smc.run(&path, self.particles, &mut |level| levels.see(level))?;
         content.standardisation.to_data(&mut particles.points);
         Ok(levels.done(Annealed::Crossing {
@@ -388,17 +395,23 @@ pub struct Levels {
     progress: Box<dyn Bar>,
     done: u64,
     span: Option<(f64, f64)>,
+    /// Independent runs behind the present one.
+    runs: u64,
+    latest: Option<f64>,
 }
 
 impl Levels {
-    /// Progress through `times` (their span, if levels are chosen).
-    pub fn new(label: &str, times: &[f64], adaptive: bool, watch: &dyn Watch) -> Levels {
+    /// Progress through `times` (their span, if levels are chosen), as often as there are independent runs.
+    pub fn new(label: &str, times: &[f64], smc: &Smc, watch: &dyn Watch) -> Levels {
+        let adaptive = smc.adaptive.is_some();
         let span = adaptive.then(|| (times[0], times[times.len() - 1]));
         let total = if adaptive { 1000 } else { times.len() as u64 };
         Levels {
-            progress: watch.begin(label, total, 0),
+            progress: watch.begin(label, total * smc.runs as u64, 0),
             done: 0,
             span,
+            runs: 0,
+            latest: None,
         }
     }
 
@@ -406,7 +419,17 @@ impl Levels {
     pub fn see(&mut self, level: &SmcLevel) {
         self.done += 1;
         let position = match self.span {
-            Some((from, to)) => (1000.0 * (level.time - from) / (to - from)) as u64,
+            Some((from, to)) => {
+                let way = |time: f64| (time - from) / (to - from);
+                if self
+                    .latest
+                    .is_some_and(|latest| way(level.time) < way(latest))
+                {
+                    self.runs += 1;
+                }
+                self.latest = Some(level.time);
+                1000 * self.runs + (1000.0 * way(level.time)) as u64
+            }
             None => self.done,
         };
         self.progress.set(position, &|| {

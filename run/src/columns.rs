@@ -1,10 +1,14 @@
 //! What columns are like: centre and spread, rounded or not, measured on rows from all over the table.
 
 use crate::data::{DataSet, Prepared};
-use crate::error::Result;
-use diffclf::energy::Coordinates;
+use crate::error::{Error, Result};
+use crate::words;
+use crate::words::Setting;
+use diffclf::energy::{Coordinates, MOST_WHITENED, Scale};
 use diffclf::train::Table;
 
+/// Spreads beyond which a number counts as no farther out when columns are compared.
+const FARTHEST: f64 = 4.0;
 /// Rows by which columns are measured.
 const MEASURED: usize = 20_000;
 /// A spread this many times that of the middle 95 % is that of a few rows far out.
@@ -29,7 +33,7 @@ impl DataSet {
     }
 
     /// Rows from all over the table, no more than measure a column well.
-    fn sample(&self) -> Result<(Vec<f64>, usize)> {
+    pub(crate) fn sample(&self) -> Result<(Vec<f64>, usize)> {
         let dim = self.dim()?;
         let Prepared::Fixed(table, _) = self.prepare(&Coordinates::identity(dim))? else {
             return Ok((Vec::new(), dim));
@@ -43,19 +47,101 @@ impl DataSet {
         Ok((sample, dim))
     }
 
-    /// Centre and spread of each column: mean and standard deviation, or, where a few rows far out would decide them, those of the
-    /// rows within the middle 95 %.
-    pub fn columns(&self) -> Result<Vec<[f64; 2]>> {
+    /// Where its columns lie, and how they hang together if that is asked for.
+    pub fn columns(&self, correlated: bool) -> Result<Columns> {
         let (sample, dim) = self.sample()?;
         if sample.is_empty() {
             let moments = self.moments(&mut Vec::new())?;
             let std = moments.variance.sqrt();
-            return Ok(moments.mean.into_iter().map(|mean| [mean, std]).collect());
+            return Ok(Columns {
+                places: moments.mean.into_iter().map(|mean| [mean, std]).collect(),
+                correlations: None,
+            });
         }
-        Ok((0..dim)
-            .map(|column| spread(sample.iter().skip(column).step_by(dim).copied().collect()))
-            .collect())
+        let place = |column| spread(sample.iter().skip(column).step_by(dim).copied().collect());
+        let places: Vec<[f64; 2]> = (0..dim).map(place).collect();
+        let correlations =
+            (correlated && dim <= MOST_WHITENED).then(|| correlations(sample, &places));
+        Ok(Columns {
+            places,
+            correlations,
+        })
     }
+}
+
+/// Where columns lie.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Columns {
+    /// Centre and spread of each: mean and standard deviation, or, where a few rows far out would decide them, those of the rows within the
+    /// middle 95 %.
+    pub places: Vec<[f64; 2]>,
+    /// Their correlations in row-major order, if they were asked for.
+    pub correlations: Option<Vec<f64>>,
+}
+
+impl Columns {
+    /// The map that takes each column by its own spread.
+    pub fn apart(&self) -> Coordinates {
+        Coordinates {
+            shift: self.places.iter().map(|place| place[0]).collect(),
+            scale: self.spreads().into(),
+        }
+    }
+
+    /// The map that takes their correlations away too.
+    pub fn whitened(&self) -> Result<Coordinates> {
+        let dim = self.places.len();
+        let Some(correlations) = &self.correlations else {
+            return Err(Error::Refused(words!(
+                Setting::to("scale", "whiten"),
+                format!(
+                    " mixes the numbers of a row, of which there are {dim}; it does so for up to {MOST_WHITENED}; choose "
+                ),
+                Setting::to("scale", "column")
+            )));
+        };
+        let Some(factor) = Scale::of_covariance(correlations, dim) else {
+            return Err(Error::Refused(words!(
+                Setting::to("scale", "whiten"),
+                " needs columns none of which is a sum of others, but one is; leave it out, or choose ",
+                Setting::to("scale", "column")
+            )));
+        };
+        Ok(Coordinates {
+            scale: Scale::from(self.spreads()).times(&factor),
+            ..self.apart()
+        })
+    }
+
+    fn spreads(&self) -> Vec<f64> {
+        self.places.iter().map(|place| place[1]).collect()
+    }
+}
+
+/// Correlations of the columns, in which rows far out count no more than others.
+fn correlations(mut sample: Vec<f64>, places: &[[f64; 2]]) -> Vec<f64> {
+    let dim = places.len();
+    for row in sample.chunks_exact_mut(dim) {
+        for (x, [centre, spread]) in row.iter_mut().zip(places) {
+            *x = ((*x - centre) / spread).clamp(-FARTHEST, FARTHEST);
+        }
+    }
+    let mut matrix = vec![0.0; dim * dim];
+    for row in sample.chunks_exact(dim) {
+        for (i, x) in row.iter().enumerate() {
+            let sums = &mut matrix[i * dim..][..=i];
+            sums.iter_mut().zip(row).for_each(|(sum, y)| *sum += x * y);
+        }
+    }
+    let spread: Vec<f64> = (0..dim).map(|i| matrix[i * dim + i].sqrt()).collect();
+    for i in 0..dim {
+        for j in 0..=i {
+            let value = matrix[i * dim + j] / (spread[i] * spread[j]);
+            matrix[i * dim + j] = value;
+            matrix[j * dim + i] = value;
+        }
+    }
+    matrix
 }
 
 /// The step of a column's values, if they are rounded: most are repeated, and all gaps between them are multiples of the smallest.
@@ -126,6 +212,43 @@ mod tests {
             found[0].abs() < 0.1 && (found[1] - 1.0).abs() < 0.1,
             "{found:?}"
         );
+    }
+
+    /// Correlated columns of unlike spreads, with one row far out, become uncorrelated columns of spread 1.
+    #[test]
+    fn whitened_columns_are_uncorrelated() {
+        let wave = |i: usize, step: f64| (step * i as f64).sin();
+        let mut values: Vec<f64> = (0..4000)
+            .flat_map(|i| {
+                let (a, b) = (wave(i, 1.7), wave(i, 0.9));
+                [1e6 + 20.0 * a, 0.01 * (a + 0.1 * b)]
+            })
+            .collect();
+        let set = DataSet::from_array("a", values.clone(), 4000, 2).unwrap();
+        let map = set.columns(true).unwrap().whitened().unwrap();
+        map.to_model(&mut values);
+        let mean = |f: &dyn Fn(&[f64]) -> f64| values.chunks_exact(2).map(f).sum::<f64>() / 4000.0;
+        for (found, expected) in [
+            (mean(&|r| r[0]), 0.0),
+            (mean(&|r| r[1]), 0.0),
+            (mean(&|r| r[0] * r[0]), 1.0),
+            (mean(&|r| r[1] * r[1]), 1.0),
+            (mean(&|r| r[0] * r[1]), 0.0),
+        ] {
+            // Numbers about 1e6 keep ten digits of a spread of 14.
+            assert!((found - expected).abs() < 1e-8, "{found} {expected}");
+        }
+        // log |det|: spreads 20/sqrt 2 and 0.01 sqrt(1.01/2), correlation 1/sqrt 1.01.
+        let volume = (20.0 * 0.01 * 0.1 / 2.0f64).ln();
+        assert!(
+            (map.log_volume() - volume).abs() < 1e-3,
+            "{}",
+            map.log_volume()
+        );
+        let twice: Vec<f64> = (0..200).map(|i| wave(i / 2, 1.7)).collect();
+        let set = DataSet::from_array("b", twice, 100, 2).unwrap();
+        let error = set.columns(true).unwrap().whitened().unwrap_err();
+        assert!(error.to_string().contains("a sum of others"), "{error}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::data::read_rows;
 use crate::error::{Error, Result};
+use crate::memory::refuse_rows;
 use diffclf::metric::{Comparison, ComparisonSettings, Sample};
 use diffclf::rng::Purpose;
 use diffclf::system::{GaussianMixture, System};
@@ -57,6 +58,7 @@ impl Comparing {
     /// Computes the distances.
     pub fn run(&self) -> Result<Compared> {
         let (points, dim) = read_rows(&self.sample)?;
+        refuse_rows("directions", self.settings.directions, dim, 8)?;
         let weights = match &self.weights {
             Some(path) => Some(read_rows(path)?.0),
             None => None,

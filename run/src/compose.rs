@@ -3,6 +3,7 @@
 use crate::anneal::Levels;
 use crate::error::{Error, Result};
 use crate::files::read_model;
+use crate::memory;
 use crate::watch::{Done, Watch};
 use crate::words;
 use crate::words::Setting;
@@ -134,6 +135,7 @@ impl Compound<'_> {
     ) -> Result<Done<Composed>> {
         self.check_names()?;
         let (process, grid, dim) = common(self.models)?;
+        memory::refuse_rows("particles", particles, dim, 64)?;
         let grid = match self.levels {
             Some(levels) => grid.with_levels(levels)?,
             None => grid,
@@ -175,7 +177,7 @@ impl Compound<'_> {
             start: Start::Mixture(&start),
             transport: None,
         };
-        let mut levels = Levels::new("compose", &times, smc.adaptive.is_some(), watch);
+        let mut levels = Levels::new("compose", &times, smc, watch);
         let particles = smc.run(&path, particles, &mut |level| levels.see(level))?;
         Ok(levels.done(Composed {
             particles,

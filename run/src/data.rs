@@ -3,7 +3,9 @@
 
 use crate::error::{DataFault, Error, Result};
 use crate::files::MappedNpy;
+use crate::memory::refuse_rows;
 use crate::notice::Notice;
+use crate::origin::Origin;
 use crate::resolve::held_out_rows;
 use crate::values::{Mapped, Stored, Values};
 use diffclf::energy::{Coordinates, Moments};
@@ -168,13 +170,13 @@ impl DataSet {
         seed: u64,
     ) -> Result<Self> {
         if let Some(rows) = samples
-            && !(2..=usize::MAX / 8 / system.dim()).contains(&rows)
+            && rows < 2
         {
-            return Err(Error::setting(
-                "samples",
-                rows,
-                "at least 2 and no more than fit in memory",
-            ));
+            return Err(Error::setting("samples", rows, "at least 2"));
+        }
+        if let Some(rows) = samples {
+            // The draws themselves, and a copy while they are put in place.
+            refuse_rows("samples", rows, system.dim(), 8)?;
         }
         let record = DataRecord {
             name: system.name().into(),
@@ -197,6 +199,14 @@ impl DataSet {
     /// Whether the rows were given, in a file or an array, and not drawn from a system.
     pub fn is_given(&self) -> bool {
         matches!(self.rows, Rows::File(_) | Rows::Array(..))
+    }
+
+    /// The file it is read from, if there is one.
+    pub fn origin(&self) -> Option<Origin> {
+        match (&self.rows, &self.record.sha256) {
+            (Rows::File(map), Some(sha256)) => Some(Origin::new(map.clone(), sha256.clone())),
+            _ => None,
+        }
     }
 
     /// What the model file says of it.
@@ -582,6 +592,6 @@ mod tests {
         let mog = System::by_name("mog40", 3, 0).unwrap();
         assert_eq!(system_moments(&mog).coordinates(), Coordinates::identity(3));
         let boxes = system_moments(&System::by_name("boxes", 2, 0).unwrap());
-        assert!(boxes.coordinates().scale.at(0) > 1.0);
+        assert!(boxes.coordinates().scale.diagonal(0) > 1.0);
     }
 }

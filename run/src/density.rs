@@ -47,6 +47,23 @@ pub struct Evaluated {
     pub rows: usize,
     /// The time.
     pub time: f64,
+    /// Whether each point lies outside of the data, where a density is extrapolated; none where that was not asked, or the model does not
+    /// know.
+    pub outside: Option<Vec<bool>>,
+}
+
+impl Evaluated {
+    /// What to say of the points outside, if there are any.
+    pub fn warning(&self) -> Option<String> {
+        let marks = self.outside.as_ref()?;
+        let first = marks.iter().position(|far| *far)?;
+        let count = marks.iter().filter(|far| **far).count();
+        Some(format!(
+            "{count} of {} points lie outside of the data (first: row {first}, counted from 0): farther out than all of 10,000 draws of what the \
+             energy stands on. Values there are extrapolated",
+            marks.len()
+        ))
+    }
 }
 
 /// Points to evaluate, read one after the other: they may be more than memory holds.
@@ -57,6 +74,8 @@ pub struct Points<'a> {
     pub shape: &'a [usize],
     /// Writes a point.
     pub read: &'a dyn Fn(usize, &mut [f64]),
+    /// Whether to tell those outside of the data, at one time for all.
+    pub mark: bool,
 }
 
 /// Evaluates a model at the points of a .npy file, at a time or at its smallest one. The file may be larger than memory.
@@ -73,6 +92,7 @@ pub fn evaluate_points(
         name: &points.display().to_string(),
         shape: view.shape(),
         read: &|row, out| view.copy_row_f64(row, out),
+        mark: true,
     };
     let time = time.unwrap_or(model.0.spec.grid.t_min());
     evaluate_rows(quantity, model, &rows, &[time], watch)
@@ -126,6 +146,11 @@ pub fn evaluate_rows(
         Quantity::FlowLogDensity => FLOW_BLOCK,
         _ => (BLOCK / spec.dim).max(1),
     };
+    let outside = match times {
+        [time] if points.mark => learned.outside(*time),
+        _ => None,
+    };
+    let mut marks = outside.as_ref().map(|_| Vec::with_capacity(count));
     let mut bar = watch.begin("density", count as u64, 0);
     for (block, out) in values.chunks_mut(rows * width).enumerate() {
         let first = block * rows;
@@ -133,6 +158,11 @@ pub fn evaluate_rows(
         for (row, point) in block.chunks_exact_mut(spec.dim).enumerate() {
             (points.read)(first + row, point);
             refuse_non_finite(Path::new(points.name), first + row, point)?;
+        }
+        if let (Some(outside), Some(marks)) = (&outside, &mut marks) {
+            let mut inside = block.clone();
+            content.standardisation.to_model(&mut inside);
+            marks.extend(outside.marks(&inside));
         }
         let times = match times {
             [_] => times,
@@ -160,6 +190,7 @@ pub fn evaluate_rows(
         shape: shape.to_vec(),
         rows: count,
         time: times.first().copied().unwrap_or(low),
+        outside: marks,
     };
     Ok(Done::new(found, bar))
 }

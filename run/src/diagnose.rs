@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::judging::{Judging, diagnosis_settings};
+use crate::memory::refuse_rows;
 use crate::watch::Watch;
 use diffclf::energy::LearnedEnergy;
 use diffclf::metric::diagnose::{Diagnosis, DiagnosisSettings, Verdict};
@@ -44,6 +45,8 @@ impl Diagnosing {
         energy: &LearnedEnergy,
         watch: &dyn Watch,
     ) -> Result<Diagnosed> {
+        refuse_rows("points", self.points, content.spec.dim, 32)?;
+        refuse_rows("generate", self.generate, content.spec.dim, 16)?;
         let files = self.data.each_ref().map(|path| path.as_deref());
         let judging = Judging::gather(content, files, Path::new(&self.model))?;
         self.judge(judging, content, energy, watch)

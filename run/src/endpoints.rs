@@ -12,6 +12,9 @@ use diffclf::energy::{Moments, SystemEnergy};
 use diffclf::system::System;
 use std::path::Path;
 
+/// More dimensions than this no model has.
+const MOST_DIMENSIONS: usize = 1 << 20;
+
 /// Opens the files and draws from the systems that the settings name.
 pub fn open(settings: &Settings, watch: &dyn Watch) -> Result<Vec<DataSet>> {
     let s = settings;
@@ -78,6 +81,10 @@ fn system(settings: &Settings, name: &str, dim: Option<usize>, endpoint: usize) 
             Setting::to("dim", "D")
         )));
     };
+    if !(1..=MOST_DIMENSIONS).contains(&dim) {
+        let expected = format!("a number from 1 to {MOST_DIMENSIONS}");
+        return Err(Error::setting("dim", dim, expected));
+    }
     let system_seed = settings.system_seed.unwrap_or(0);
     let system = System::by_name(name, dim, system_seed)?;
     let seed = settings.seed.unwrap_or(0);

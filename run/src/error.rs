@@ -1,6 +1,7 @@
 //! Everything that ends a piece of work early. Messages name settings by their keys; a skin writes them as flags or arguments with
 //! [`Error::told`], and decides what a script sees of it.
 
+use crate::memory::bytes_text;
 use crate::words;
 use crate::words::{Setting, Words};
 use diffclf::Error as CoreError;
@@ -97,6 +98,41 @@ pub enum Error {
         /// Which file.
         path: PathBuf,
     },
+    /// Something appeared under the name of a result while the program worked; it stays.
+    Appeared {
+        /// Which file.
+        path: PathBuf,
+        /// Where the result is instead.
+        kept: PathBuf,
+    },
+    /// Two results would go to one file.
+    Twice {
+        /// Which file.
+        path: PathBuf,
+    },
+    /// A result could not be written where it should go.
+    NoPlace {
+        /// Which file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// Data were changed while they were trained on.
+    DataChanged {
+        /// Name of the data.
+        name: String,
+        /// The run's folder.
+        folder: PathBuf,
+    },
+    /// More memory is asked for than there is.
+    Memory {
+        /// What needs it.
+        what: String,
+        /// Bytes it needs.
+        needed: u128,
+        /// Bytes there are.
+        available: u64,
+    },
     /// A run folder already holds a run.
     RunExists {
         /// Which folder.
@@ -192,7 +228,9 @@ impl Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Read { source, .. } | Self::Write { source, .. } => Some(source),
+            Self::Read { source, .. }
+            | Self::Write { source, .. }
+            | Self::NoPlace { source, .. } => Some(source),
             Self::Content { source, .. } | Self::Diverged { source, .. } | Self::Core(source) => {
                 Some(source)
             }
@@ -281,7 +319,7 @@ impl Error {
                 source,
                 advice_on_reading(path, source)
             ),
-            Self::Write { path, source } => words!(
+            Self::Write { path, source } | Self::NoPlace { path, source } => words!(
                 "cannot write ",
                 path.display(),
                 ": ",
@@ -294,6 +332,37 @@ impl Error {
                 " already exists; choose another name, or add ",
                 Setting::new("force"),
                 " to replace it"
+            ),
+            Self::Appeared { path, kept } => words!(
+                path.display(),
+                " appeared while the program worked and stays as it is; the result is in ",
+                kept.display()
+            ),
+            Self::Twice { path } => words!(
+                "two results would go to ",
+                path.display(),
+                "; give each a name of its own"
+            ),
+            Self::DataChanged { name, folder } => words!(
+                name,
+                " was changed while it was trained on; what was learned before is in ",
+                folder.display(),
+                ": bring the file back and continue with ",
+                Setting::new("resume"),
+                ", or start anew with ",
+                Setting::new("force")
+            ),
+            Self::Memory {
+                what,
+                needed,
+                available,
+            } => words!(
+                what,
+                " needs at least ",
+                bytes_text(*needed),
+                " of memory, and ",
+                bytes_text(u128::from(*available)),
+                " are at hand; take less of it, or a larger machine"
             ),
             Self::RunExists { path } => words!(
                 path.display(),

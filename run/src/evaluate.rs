@@ -2,6 +2,7 @@
 
 use crate::error::Result;
 use crate::exact::{Systems, exact_path};
+use crate::memory::refuse_rows;
 use crate::watch::Watch;
 use diffclf::energy::{Energy, LearnedEnergy};
 use diffclf::metric::{Estimate, Evaluation, EvaluationSettings};
@@ -60,6 +61,10 @@ impl Judgement<'_> {
             Some(levels) => content.spec.grid.with_levels(levels)?,
             None => content.spec.grid.clone(),
         };
+        // Points, scores and log-densities of a level; log-densities of the classified ones at all levels.
+        refuse_rows("samples", self.samples, content.spec.dim, 32)?;
+        let numbers = grid.levels() * (grid.levels() + content.spec.dim);
+        refuse_rows("classified", self.classified.min(self.samples), numbers, 8)?;
         let settings = EvaluationSettings {
             samples_per_level: self.samples,
             classification_samples_per_level: self.classified.min(self.samples),

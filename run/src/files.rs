@@ -2,32 +2,41 @@
 //! not loaded.
 
 use crate::error::{Error, Result};
+use crate::memory;
+use crate::origin::Stamp;
 use crate::run_folder::MODEL;
+use diffclf::format::model::{self, START};
 use diffclf::format::npy::NpyView;
 use diffclf::model::Model;
 use memmap2::Mmap;
+use std::collections::hash_map::RandomState;
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{BufWriter, ErrorKind, Write};
+use std::hash::BuildHasher;
+use std::io::{BufWriter, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
-
-/// Refuses to go on when `path` exists and replacing it was not asked for. Called before any work starts, so that a
-/// long run does not end in a refusal.
-pub fn refuse_overwrite(path: &Path, force: bool) -> Result<()> {
-    // A device or a pipe is written through, not replaced.
-    let replaces = fs::symlink_metadata(path).is_ok() && !is_device(path);
-    if replaces && !force {
-        Err(Error::Exists {
-            path: path.to_path_buf(),
-        })
-    } else {
-        Ok(())
-    }
-}
 
 /// Writes a file so that `path` holds either its old content or the whole new one, whatever happens in between: to a
 /// temporary name in the same folder, synced, renamed, and the folder synced. Devices and pipes are written directly.
+/// For files that are this program's own; results of a command go through [`crate::outputs`].
 pub fn write_atomic(
     path: &Path,
+    fill: impl FnOnce(&mut dyn Write) -> diffclf::Result<()>,
+) -> Result<()> {
+    write_whole(path, true, fill)
+}
+
+/// The same for a name that must not exist. What appears there in the meantime stays, and the new content is kept under the
+/// next free name, which the error tells.
+pub fn write_new(
+    path: &Path,
+    fill: impl FnOnce(&mut dyn Write) -> diffclf::Result<()>,
+) -> Result<()> {
+    write_whole(path, false, fill)
+}
+
+fn write_whole(
+    path: &Path,
+    replace: bool,
     fill: impl FnOnce(&mut dyn Write) -> diffclf::Result<()>,
 ) -> Result<()> {
     if is_device(path) {
@@ -40,35 +49,79 @@ pub fn write_atomic(
         return writer.flush().map_err(writing(path));
     }
     // Through a link, the file it points to is replaced and the link stays.
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    let target = match replace {
+        true => fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf()),
+        false => path.to_path_buf(),
+    };
     if target.is_dir() {
         return Err(writing(path)(ErrorKind::IsADirectory.into()));
     }
-    let temporary = temporary_name(&target)?;
-    let outcome = write_and_rename(path, &target, &temporary, fill);
-    if outcome.is_err() {
+    let (file, temporary) = create_temporary(&target).map_err(writing(path))?;
+    let written = fill_and_sync(path, file, fill).and_then(|()| match replace {
+        true => fs::rename(&temporary, &target).map_err(writing(path)),
+        false => settle(&temporary, &target),
+    });
+    if written.is_err() {
         // The error itself is what the caller needs to hear of; a temporary file that stays is harmless.
         let _ = fs::remove_file(&temporary);
     }
-    outcome
+    written?;
+    sync_folder(&target).map_err(writing(path))
 }
 
-fn write_and_rename(
+fn fill_and_sync(
     path: &Path,
-    target: &Path,
-    temporary: &Path,
+    file: File,
     fill: impl FnOnce(&mut dyn Write) -> diffclf::Result<()>,
 ) -> Result<()> {
-    let file = File::create(temporary).map_err(writing(path))?;
     let mut writer = BufWriter::with_capacity(1 << 16, file);
     fill(&mut writer).map_err(|source| Error::about(path, source))?;
     let file = writer
         .into_inner()
         .map_err(|error| writing(path)(error.into_error()))?;
-    file.sync_all().map_err(writing(path))?;
-    drop(file);
-    fs::rename(temporary, target).map_err(writing(path))?;
-    sync_folder(target).map_err(writing(path))
+    file.sync_all().map_err(writing(path))
+}
+
+/// Gives a finished file its name, or the next free one if somebody else has taken it since.
+fn settle(temporary: &Path, target: &Path) -> Result<()> {
+    match rename_new(temporary, target) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+        other => return other.map_err(writing(target)),
+    }
+    for k in 2..1000 {
+        let mut name = target.as_os_str().to_owned();
+        name.push(format!(".{k}"));
+        let kept = PathBuf::from(name);
+        match rename_new(temporary, &kept) {
+            Ok(()) => {
+                return Err(Error::Appeared {
+                    path: target.to_path_buf(),
+                    kept,
+                });
+            }
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(writing(&kept)(error)),
+        }
+    }
+    Err(Error::Exists {
+        path: target.to_path_buf(),
+    })
+}
+
+/// A rename that never replaces: a second name for the file, which fails where there is one, and the first name goes.
+fn rename_new(temporary: &Path, target: &Path) -> std::io::Result<()> {
+    match fs::hard_link(temporary, target) {
+        Ok(()) => fs::remove_file(temporary),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(error),
+        // A file system without hard links: a file made exclusively holds the place.
+        Err(_) => {
+            OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .open(target)?;
+            fs::rename(temporary, target)
+        }
+    }
 }
 
 /// The rename itself must reach the disk: on Unix that is the folder's content.
@@ -80,35 +133,47 @@ fn sync_folder(path: &Path) -> std::io::Result<()> {
     }
 }
 
-fn folder_of(path: &Path) -> &Path {
+pub(crate) fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),
     }
 }
 
-/// Hidden, beside the target (a rename works within one file system only), and this process's own.
-fn temporary_name(target: &Path) -> Result<PathBuf> {
-    let name = target
-        .file_name()
-        .ok_or_else(|| writing(target)(ErrorKind::InvalidFilename.into()))?;
-    let name = format!(".{}.{}.tmp", name.to_string_lossy(), std::process::id());
-    Ok(target.with_file_name(name))
+/// How temporary names for `target` begin: hidden, beside it (a rename works within one file system only). Long names are cut, so that
+/// there is room for the rest.
+fn temporary_prefix(target: &Path) -> Option<String> {
+    let name = target.file_name()?.to_string_lossy();
+    Some(format!(".{}.", name.chars().take(48).collect::<String>()))
+}
+
+/// A new file that no other process can have prepared: the name cannot be guessed, and nothing that exists is opened.
+pub(crate) fn create_temporary(target: &Path) -> std::io::Result<(File, PathBuf)> {
+    let prefix = temporary_prefix(target).ok_or(ErrorKind::InvalidFilename)?;
+    loop {
+        // The keys of a hasher are the standard library's random numbers.
+        let random = RandomState::new().hash_one(std::process::id());
+        let path = target.with_file_name(format!("{prefix}{random:016x}.tmp"));
+        match OpenOptions::new().write(true).create_new(true).open(&path) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            other => return other.map(|file| (file, path)),
+        }
+    }
 }
 
 /// Removes what a killed process left of unfinished writes to `path`. Only for a caller that holds the folder's lock.
 pub fn remove_leftovers(path: &Path) -> Result<()> {
-    let Some(name) = path.file_name() else {
+    let Some(start) = temporary_prefix(path) else {
         return Ok(());
     };
-    let start = format!(".{}.", name.to_string_lossy());
     for entry in fs::read_dir(folder_of(path)).map_err(reading(folder_of(path)))? {
         let entry = entry.map_err(reading(folder_of(path)))?;
         let found = entry.file_name().to_string_lossy().into_owned();
-        let process = found
+        let random = found
             .strip_prefix(&start)
             .and_then(|rest| rest.strip_suffix(".tmp"));
-        if process.is_some_and(|process| process.parse::<u32>().is_ok()) {
+        // Digits of a random number, or of a process as earlier releases had it.
+        if random.is_some_and(|text| u64::from_str_radix(text, 16).is_ok()) {
             fs::remove_file(entry.path()).map_err(writing(&entry.path()))?;
         }
     }
@@ -118,7 +183,8 @@ pub fn remove_leftovers(path: &Path) -> Result<()> {
 /// Holds a run folder for this process; another process that asks is refused. The system frees it even after a kill.
 #[derive(Debug)]
 pub struct FolderLock {
-    _file: File,
+    file: File,
+    path: PathBuf,
 }
 
 impl FolderLock {
@@ -132,12 +198,33 @@ impl FolderLock {
             .open(&path)
             .map_err(writing(&path))?;
         match file.try_lock() {
-            Ok(()) => Ok(Self { _file: file }),
+            Ok(()) => {
+                let lock = Self { file, path };
+                lock.check()?;
+                Ok(lock)
+            }
             Err(TryLockError::WouldBlock) => Err(Error::Busy {
                 path: folder.to_path_buf(),
             }),
             Err(TryLockError::Error(source)) => Err(writing(&path)(source)),
         }
+    }
+
+    /// Refuses to go on in a folder that was deleted since, or deleted and made again by another process: the lock is the file's, not
+    /// the name's.
+    pub fn check(&self) -> Result<()> {
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt;
+            let ours = self.file.metadata().map_err(writing(&self.path))?;
+            let there = fs::metadata(&self.path).map_err(writing(&self.path))?;
+            if (ours.dev(), ours.ino()) != (there.dev(), there.ino()) {
+                return Err(Error::Busy {
+                    path: folder_of(&self.path).to_path_buf(),
+                });
+            }
+        }
+        Ok(())
     }
 }
 
@@ -146,12 +233,15 @@ impl FolderLock {
 pub struct MappedNpy {
     map: Mmap,
     path: PathBuf,
+    file: File,
+    opened: Stamp,
 }
 
 impl MappedNpy {
     /// Maps the file and checks that it holds an array which can be read.
     pub fn open(path: &Path) -> Result<Self> {
         let file = open_regular(path)?;
+        let opened = stamp_of(&file).map_err(reading(path))?;
         // SAFETY: the map is only read. Its content would change under us if another process wrote to the file at
         // the same time; we then compute with wrong numbers, or the system ends us if the file shrinks. That is the
         // price of data larger than memory, and the reason why our own writers never write in place.
@@ -159,6 +249,8 @@ impl MappedNpy {
         let mapped = Self {
             map,
             path: path.to_path_buf(),
+            file,
+            opened,
         };
         mapped.view()?;
         Ok(mapped)
@@ -184,16 +276,36 @@ impl MappedNpy {
         &self.map
     }
 
+    /// What the system said of the file when it was opened.
+    pub(crate) fn opened(&self) -> Stamp {
+        self.opened
+    }
+
+    /// What it says now.
+    pub(crate) fn stamp(&self) -> Result<Stamp> {
+        stamp_of(&self.file).map_err(reading(&self.path))
+    }
+
     /// Where it came from.
     pub fn path(&self) -> &Path {
         &self.path
     }
 }
 
-/// A whole file in memory.
-pub fn read_bytes(path: &Path) -> Result<Vec<u8>> {
-    open_regular(path)?;
-    fs::read(path).map_err(reading(path))
+/// Bytes of the longest settings, logs and tables that are read.
+const LONGEST_TEXT: u64 = 1 << 28;
+
+/// A file of text: settings, a log, a table. Devices and pipes, which may never end, are refused, and so is what is no text by its
+/// size.
+pub fn read_text(path: &Path) -> Result<String> {
+    let file = open_regular(path)?;
+    let mut text = String::new();
+    let mut file = file.take(LONGEST_TEXT + 1);
+    file.read_to_string(&mut text).map_err(reading(path))?;
+    if text.len() as u64 > LONGEST_TEXT {
+        return Err(reading(path)(ErrorKind::FileTooLarge.into()));
+    }
+    Ok(text)
 }
 
 /// The model file a person means: itself, or the one in a run folder.
@@ -208,12 +320,40 @@ pub fn model_path(path: &Path) -> PathBuf {
 /// Reads a model, given its file or its run folder.
 pub fn read_model(path: &Path) -> Result<Model> {
     let path = model_path(path);
-    Model::from_bytes(&read_bytes(&path)?).map_err(|source| Error::about(&path, source))
+    let model = Model::from_bytes(&read_container(&path)?);
+    let model = model.map_err(|source| Error::about(&path, source))?;
+    memory::refuse_model(&model.content.spec)?;
+    Ok(model)
+}
+
+/// The bytes of a model or a checkpoint. A file that does not begin like one is refused before it is read, and so is one that does
+/// not fit in memory.
+pub fn read_container(path: &Path) -> Result<Vec<u8>> {
+    let mut file = open_regular(path)?;
+    let bytes = file.metadata().map_err(reading(path))?.len();
+    let mut start = Vec::with_capacity(START);
+    let mut beginning = Read::by_ref(&mut file).take(START as u64);
+    beginning.read_to_end(&mut start).map_err(reading(path))?;
+    let header = model::peek(&start).map_err(|source| Error::about(path, source))?;
+    // The file, its tensors, and the description as text and as values.
+    let needed = 3 * u128::from(bytes) + 8 * (header as u128).min(bytes.into());
+    memory::refuse(path.display().to_string(), needed)?;
+    let mut all = start;
+    file.read_to_end(&mut all).map_err(reading(path))?;
+    Ok(all)
+}
+
+fn stamp_of(file: &File) -> std::io::Result<Stamp> {
+    let metadata = file.metadata()?;
+    Ok(Stamp {
+        bytes: metadata.len(),
+        modified: metadata.modified().ok(),
+    })
 }
 
 fn open_regular(path: &Path) -> Result<File> {
-    let file = File::open(path).map_err(reading(path))?;
-    let metadata = file.metadata().map_err(reading(path))?;
+    // Asked before it is opened: to open a pipe waits for somebody to write.
+    let metadata = fs::metadata(path).map_err(reading(path))?;
     if metadata.is_dir() {
         return Err(reading(path)(ErrorKind::IsADirectory.into()));
     }
@@ -222,10 +362,10 @@ fn open_regular(path: &Path) -> Result<File> {
             "it is a device or a pipe, expected a file on disk",
         )));
     }
-    Ok(file)
+    File::open(path).map_err(reading(path))
 }
 
-fn is_device(path: &Path) -> bool {
+pub(crate) fn is_device(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
 }
 
@@ -294,7 +434,6 @@ mod tests {
     fn devices_are_written_through_and_links_stay() {
         use std::os::unix::fs::FileTypeExt;
         let null = Path::new("/dev/null");
-        refuse_overwrite(null, false).unwrap();
         write_atomic(null, |writer| Ok(writer.write_all(b"x")?)).unwrap();
         assert!(fs::metadata(null).unwrap().file_type().is_char_device());
         let folder = tempfile::tempdir().unwrap();
@@ -308,17 +447,29 @@ mod tests {
         assert!(message.contains("device"), "{message}");
     }
 
+    #[cfg(unix)]
     #[test]
-    fn nothing_is_replaced_unasked() {
+    fn a_prepared_link_is_not_followed() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("out");
-        refuse_overwrite(&path, false).unwrap();
-        fs::write(&path, "precious").unwrap();
-        assert!(matches!(
-            refuse_overwrite(&path, false),
-            Err(Error::Exists { .. })
-        ));
-        refuse_overwrite(&path, true).unwrap();
+        let (path, other) = (folder.path().join("out"), folder.path().join("other"));
+        fs::write(&other, "precious").unwrap();
+        // The name that earlier releases used.
+        let guessed = folder
+            .path()
+            .join(format!(".out.{}.tmp", std::process::id()));
+        std::os::unix::fs::symlink(&other, &guessed).unwrap();
+        write_atomic(&path, |writer| Ok(writer.write_all(b"new")?)).unwrap();
+        assert_eq!(fs::read(&other).unwrap(), b"precious");
+        let [(_, a), (_, b)] = [&path, &path].map(|path| create_temporary(path).unwrap());
+        assert_ne!(a, b);
+    }
+
+    #[test]
+    fn long_names_leave_room_for_the_temporary_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("n".repeat(250));
+        write_new(&path, |writer| Ok(writer.write_all(b"x")?)).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"x");
     }
 
     #[test]
@@ -327,6 +478,7 @@ mod tests {
         for name in [
             "a.bin",
             ".a.bin.123.tmp",
+            ".a.bin.0123456789abcdef.tmp",
             ".a.bin.x.tmp",
             ".b.bin.123.tmp",
             "a.bin.tmp",
@@ -348,8 +500,24 @@ mod tests {
             FolderLock::take(folder.path()),
             Err(Error::Busy { .. })
         ));
+        lock.check().unwrap();
         drop(lock);
         FolderLock::take(folder.path()).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_folder_that_was_made_again_has_a_new_holder() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("run");
+        fs::create_dir(&folder).unwrap();
+        let first = FolderLock::take(&folder).unwrap();
+        fs::remove_dir_all(&folder).unwrap();
+        assert!(matches!(first.check(), Err(Error::Write { .. })));
+        fs::create_dir(&folder).unwrap();
+        let second = FolderLock::take(&folder).unwrap();
+        assert!(matches!(first.check(), Err(Error::Busy { .. })));
+        second.check().unwrap();
     }
 
     #[test]

@@ -2,9 +2,11 @@
 
 use crate::bridge::{Bridge, BridgeChoice};
 use crate::error::{Error, Result};
+use crate::memory;
 use crate::watch::{Done, Watch};
 use crate::words;
 use crate::words::Setting;
+use diffclf::Error as CoreError;
 use diffclf::energy::{LearnedEnergy, Prior};
 use diffclf::model::Content;
 use diffclf::process::TimeGrid;
@@ -131,6 +133,7 @@ impl Generation {
             (Method::InterpolantSde(_), None) => return unfit("interpolants", "reverse-sde"),
         };
         content.standardisation.to_data(&mut drawn.points);
+        refuse_non_finite(&drawn, spec.dim, name, grid.t_min())?;
         let log_density = self.log_density.then(|| {
             let volume = content.standardisation.log_volume();
             let values = drawn.log_density.iter();
@@ -206,18 +209,32 @@ impl Generation {
         if number == 0 {
             return Err(Error::setting("number", 0, "at least 1 sample"));
         }
-        let size = number.checked_mul(dim);
-        // Asked of the machine, not of its limits: what it refuses later would end the process.
-        match size.map(|size| Vec::<f64>::new().try_reserve_exact(size)) {
-            Some(Ok(())) => Ok(()),
-            _ => Err(Error::Refused(words!(
-                Setting::new("number"),
-                " is ",
-                number,
-                ": that does not fit in memory"
-            ))),
+        // In the model's coordinates, and once more as a file.
+        memory::refuse_rows("number", number, dim, 16)?;
+        match self.probes {
+            Some(probes) => memory::refuse_rows("probes", probes, dim, 8),
+            None => Ok(()),
         }
     }
+}
+
+/// Samples that are no numbers are no samples.
+fn refuse_non_finite(drawn: &Drawn, dim: usize, name: &str, time: f64) -> Result<()> {
+    if let Some(at) = drawn.points.iter().position(|x| !x.is_finite()) {
+        return Err(Error::Core(CoreError::Diverged {
+            sampler: Generation::methods()
+                .into_iter()
+                .find(|method| *method == name)
+                .unwrap_or("flow"),
+            particle: (at / dim) as u64,
+            time,
+        }));
+    }
+    if drawn.log_density.iter().any(|x| !x.is_finite()) {
+        let what = "log-density along the flow";
+        return Err(Error::Core(CoreError::ModelNotFinite { what, time }));
+    }
+    Ok(())
 }
 
 /// What all methods use.

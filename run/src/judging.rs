@@ -348,7 +348,7 @@ fn from_record(content: &Content, endpoint: usize) -> Result<Endpoint> {
 
 /// Lines of a run's log; none if there is no log.
 pub fn log_lines(path: &Path) -> Vec<serde_json::Value> {
-    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let text = crate::files::read_text(path).unwrap_or_default();
     text.lines()
         .filter_map(|line| serde_json::from_str(line).ok())
         .collect()

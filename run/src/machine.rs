@@ -19,7 +19,7 @@ impl Machine {
         match self.threads {
             None => Ok(Arc::new(Pool::with_all_cores())),
             // A pool keeps a workspace per thread: more than this is a slip of the finger.
-            Some(threads @ 1..=1024) => Ok(Arc::new(Pool::new(threads))),
+            Some(threads @ 1..=1024) => Ok(Arc::new(Pool::exactly(threads)?)),
             Some(threads) => Err(Error::setting(
                 "threads",
                 threads,

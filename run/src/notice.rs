@@ -1,5 +1,6 @@
 //! `Notice`: what a person should know about a run that is no error.
 
+use crate::dependence::Dependence;
 use crate::words;
 use crate::words::{Setting, Words};
 use std::fmt::{self, Display};
@@ -42,6 +43,8 @@ pub enum Notice {
         /// Its step.
         step: f64,
     },
+    /// A column that is a function of others.
+    Dependent(Dependence),
     /// Rows that stand in the data more than once.
     Repeated {
         /// Rows per distinct row.
@@ -86,6 +89,22 @@ impl Notice {
                 ),
                 Setting::new("dequantise")
             ),
+            Self::Dependent(dependence) => {
+                let which = match dependence {
+                    Dependence::Sum { column } => {
+                        format!("column {column} is a sum of columns before it")
+                    }
+                    Dependence::Function { column, of } => {
+                        format!("column {column} is a function of column {of}")
+                    }
+                };
+                words!(
+                    which,
+                    " (counted from 0): the rows lie on a surface and have no density in all columns together; what is learned is the blur at the \
+                     smallest time. Leave the column out, or make the blur wider with ",
+                    Setting::new("t_min")
+                )
+            }
             Self::Repeated { times } => words!(format!(
                 "each row stands in the data {times:.1} times on average: the distinct rows are what is known of the density, and errors \
                  that count every row are too small"

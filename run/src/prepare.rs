@@ -6,6 +6,7 @@ use crate::endpoints::{check, facts, mixtures, moments};
 use crate::error::{Error, Result};
 use crate::known_end;
 use crate::last_word::{HeldOutRows, MOST_ROWS};
+use crate::memory;
 use crate::notice::Notice;
 use crate::resolve::{Place, Resolved, outline, resolve};
 use crate::settings::{ScaleKind, Settings};
@@ -20,6 +21,10 @@ use diffclf::rng::STREAMS;
 use diffclf::train::{Endpoints, Shuffled, Source, State, Trainer};
 use std::path::Path;
 use std::sync::Arc;
+
+/// Fewest draws of an evaluation on the held-out rows. A row's loss depends more on the noise it gets than on the model, so that few rows are
+/// taken several times; the draws are the same at every evaluation. Without a gradient they cost about a step.
+const HELD_OUT_DRAWS: usize = 2048;
 
 /// What a trainer is made of.
 pub struct Preparation {
@@ -54,7 +59,8 @@ impl Preparation {
         let place = Place::Measured(moments(sets, &mut odd)?);
         let mut facts = facts(sets, place);
         if let ([set], true) = (sets, facts.given) {
-            facts.columns = Some(set.columns()?);
+            let whiten = settings.scale == Some(ScaleKind::Whiten);
+            facts.columns = Some(set.columns(whiten)?);
         }
         let outline = outline(settings, &facts)?;
         if outline.base != BaseKind::Gaussian {
@@ -131,6 +137,8 @@ impl Preparation {
         sets: &[DataSet],
     ) -> Result<Self> {
         let train = &content.record.settings;
+        let levels = train.stages.iter().map(|stage| stage.levels).max();
+        memory::refuse_training(&content.spec, levels.unwrap_or(1))?;
         let share = train.held_out.map_or(0.0, |rule| rule.share);
         let feeds = sets
             .iter()
@@ -167,8 +175,8 @@ impl Preparation {
     pub fn trainer(&self, pool: Arc<Pool>, isa: Isa) -> Result<Trainer> {
         let train = &self.content.record.settings;
         let held_out = self.held_out().map(|(endpoints, rows)| {
-            // No more than a batch: an evaluation then costs less than a step.
-            (endpoints, rows.min(train.batch))
+            let draws = rows.clamp(HELD_OUT_DRAWS, train.batch.max(HELD_OUT_DRAWS));
+            (endpoints, draws)
         });
         let endpoints = self.endpoints(|feed| Some(&feed.train));
         let endpoints = endpoints.ok_or(Error::Nothing)?;
@@ -199,7 +207,7 @@ impl Preparation {
     }
 }
 
-/// What stands in the way of a density: rounded values and repeated rows.
+/// What stands in the way of a density: rounded values, columns that follow from others, and repeated rows.
 fn coarse(sets: &[DataSet], base: Option<&FoundBase>) -> Result<Vec<Notice>> {
     let mut notices = Vec::new();
     for set in sets.iter().filter(|set| set.is_given()) {
@@ -216,6 +224,9 @@ fn coarse(sets: &[DataSet], base: Option<&FoundBase>) -> Result<Vec<Notice>> {
                 step: steps[first],
             });
         }
+    }
+    for set in sets.iter().filter(|set| set.is_given()) {
+        notices.extend(set.dependence()?.map(Notice::Dependent));
     }
     if let Some(base) = base.filter(|base| base.multiplicity > 1.5) {
         notices.push(Notice::Repeated {

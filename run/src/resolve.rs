@@ -1,6 +1,7 @@
 //! `resolve`: from settings and the facts of the data to a complete definition of the run, as a pure function.
 
 use crate::base::{BaseKind, FoundBase};
+use crate::columns::Columns;
 use crate::error::{Error, Result};
 use crate::named::Named;
 use crate::notice::Notice;
@@ -20,6 +21,10 @@ use diffclf::train::{Adam, Decay, HeldOut, Rate, StageSettings, TrainSettings};
 const FEWEST_ROWS: usize = 60;
 /// Rows that are held out where a twentieth is fewer, up to a fifth of all.
 const ENOUGH_HELD_OUT: f64 = 100.0;
+/// Steps on the objective.
+const STEPS: u64 = 2000;
+/// Held-out evaluations without a new best that end a stage.
+const PATIENCE: u64 = 10;
 /// Rows per step on a mixture, which leaves little to learn.
 const BATCH_ON_MIXTURE: usize = 512;
 
@@ -48,8 +53,8 @@ pub struct Facts {
     pub has_end: bool,
     /// Where the rows lie.
     pub place: Place,
-    /// Centre and spread of each column, of rows that are given.
-    pub columns: Option<Vec<[f64; 2]>>,
+    /// Where the columns of rows that are given lie.
+    pub columns: Option<Columns>,
     /// The mixture that was fitted to the rows, if one was asked for.
     pub base: Option<FoundBase>,
 }
@@ -179,7 +184,7 @@ impl Filling {
             Some(share) => TimeSampler::Close(Close { share }),
             None => TimeSampler::default(),
         };
-        let steps = *s.steps.get_or_insert(2000);
+        let steps = *s.steps.get_or_insert(STEPS);
         // A mixture has the score nearly right before the first step.
         let score = match s.base {
             Some(BaseKind::Mixture) => 1000,
@@ -270,10 +275,12 @@ impl Filling {
                 "a share between 0 and 1 and at least two rows",
             ));
         }
+        // A quarter of the last stage without a new best ends a stage.
+        let every = (s.steps.unwrap_or(STEPS) / (4 * PATIENCE)).max(50);
         Ok(Some(HeldOut {
             share,
-            every: *s.held_out_every.get_or_insert(100),
-            patience: *s.patience.get_or_insert(20),
+            every: *s.held_out_every.get_or_insert(every),
+            patience: *s.patience.get_or_insert(PATIENCE),
         }))
     }
 
@@ -342,8 +349,9 @@ impl Filling {
         };
         let scale = *s.scale.get_or_insert(usual);
         let refused = match scale {
-            ScaleKind::Column if particles => "particles",
-            ScaleKind::Column | ScaleKind::Common if !standardise => "standardise",
+            ScaleKind::Column | ScaleKind::Whiten if particles => "particles",
+            ScaleKind::None => return Ok(scale),
+            _ if !standardise => "standardise",
             _ => return Ok(scale),
         };
         Err(Error::Refused(words!(
@@ -376,20 +384,11 @@ impl Filling {
         match (scale, &facts.columns) {
             (ScaleKind::None, _) => Ok((Coordinates::identity(dim), moments)),
             (ScaleKind::Common, _) => Ok((moments.coordinates(), standard)),
-            (ScaleKind::Column, Some(columns)) => Ok((
-                Coordinates {
-                    shift: columns.iter().map(|column| column[0]).collect(),
-                    scale: columns
-                        .iter()
-                        .map(|column| column[1])
-                        .collect::<Vec<_>>()
-                        .into(),
-                },
-                standard,
-            )),
-            (ScaleKind::Column, None) => Err(Error::Refused(words!(
-                Setting::to("scale", "column"),
-                " needs rows that are given; choose ",
+            (ScaleKind::Column, Some(columns)) => Ok((columns.apart(), standard)),
+            (ScaleKind::Whiten, Some(columns)) => Ok((columns.whitened()?, standard)),
+            (_, None) => Err(Error::Refused(words!(
+                Setting::new("scale"),
+                " by columns needs one set of rows that are given; choose ",
                 Setting::to("scale", "common")
             ))),
         }
@@ -490,6 +489,7 @@ pub fn lowered_batch(batch: usize, rows: Option<usize>, held_out: Option<f64>) -
 mod tests {
     use super::*;
     use diffclf::base::{BaseEnds, MixtureBase, Spread};
+    use diffclf::energy::Scale;
 
     fn settings(text: &str) -> Settings {
         toml::from_str(text).unwrap()
@@ -681,14 +681,22 @@ mod tests {
     #[test]
     fn columns_are_scaled_each_or_all_alike() {
         let facts = Facts {
-            columns: Some(vec![[0.5, 1.0], [-2.0, 30.0], [0.25, 0.01]]),
+            columns: Some(Columns {
+                places: vec![[0.5, 1.0], [-2.0, 30.0], [0.25, 0.01]],
+                correlations: Some(vec![1.0, 0.6, 0.0, 0.6, 1.0, 0.0, 0.0, 0.0, 1.0]),
+            }),
             ..rows(5000)
         };
         let map = |text: &str| resolve(&settings(text), &facts).map(|found| found.standardisation);
         assert_eq!(map("").unwrap().scale, vec![1.0, 30.0, 0.01].into());
         assert_eq!(map("scale = \"common\"").unwrap().scale, 2f64.sqrt().into());
         assert_eq!(map("scale = \"none\"").unwrap(), Coordinates::identity(3));
-        assert_eq!(map("particles = 3").unwrap().scale.numbers().len(), 1);
+        let whitened = map("scale = \"whiten\"").unwrap().scale;
+        let rows = vec![vec![1.0], vec![18.0, 24.0], vec![0.0, 0.0, 0.01]];
+        assert_eq!(whitened, Scale::Matrix(rows));
+        let common = map("particles = 3").unwrap().scale;
+        assert!(matches!(common, Scale::Common(_)));
+        assert!(map("particles = 3\nscale = \"whiten\"").is_err());
         assert!(map("particles = 3\nscale = \"column\"").is_err());
         assert!(map("standardise = false\nscale = \"column\"").is_err());
     }

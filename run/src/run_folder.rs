@@ -1,8 +1,8 @@
-//! The run folder: `config.toml`, `log.jsonl`, `checkpoint.safetensors`, `model.safetensors` and `report.html`, each whole at any
-//! moment.
+//! The run folder: `config.toml`, `data.sha256`, `log.jsonl`, `checkpoint.safetensors`, `model.safetensors` and `report.html`, each whole
+//! at any moment.
 
 use crate::error::{Error, Result};
-use crate::files::{FolderLock, read_bytes, remove_leftovers, write_atomic};
+use crate::files::{FolderLock, read_container, read_text, remove_leftovers, write_atomic};
 use crate::settings::Settings;
 use diffclf::model::{Checkpoint, Model};
 use std::fs::{self, File, OpenOptions};
@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 pub const CONFIG: &str = "config.toml";
 /// Name of the log in a run folder.
 pub const LOG: &str = "log.jsonl";
+/// Name of the digests of the data in a run folder, as `sha256sum --check` reads them.
+const DATA: &str = "data.sha256";
 const CHECKPOINT: &str = "checkpoint.safetensors";
 /// Name of the page in a run folder.
 pub const REPORT: &str = "report.html";
@@ -22,8 +24,12 @@ pub const MODEL: &str = "model.safetensors";
 /// A folder held by this process.
 pub struct RunFolder {
     path: PathBuf,
-    _lock: FolderLock,
+    lock: FolderLock,
 }
+
+/// All files of a run. The checkpoint goes first: without it nothing of an old run can be continued by mistake; the settings go last,
+/// for without them there is no run.
+const FILES: [&str; 6] = [CHECKPOINT, MODEL, LOG, REPORT, DATA, CONFIG];
 
 impl RunFolder {
     /// Refuses a folder that holds a run already, before any work is done.
@@ -33,7 +39,7 @@ impl RunFolder {
                 path: path.to_path_buf(),
             });
         }
-        let occupied = [CONFIG, LOG, CHECKPOINT, MODEL]
+        let occupied = FILES
             .iter()
             .any(|name| fs::symlink_metadata(path.join(name)).is_ok());
         if occupied && !force {
@@ -49,15 +55,22 @@ impl RunFolder {
         path.join(CONFIG).is_file()
     }
 
-    /// Takes the folder for a new run; what an earlier one left there is deleted (the caller has asked).
-    pub fn create(path: &Path, settings: &Settings) -> Result<Self> {
-        fs::create_dir_all(path).map_err(|source| Error::Write {
+    /// Takes the folder for a new run on the data with these digests and names. What an earlier run left there is deleted if that is
+    /// asked for; otherwise a run that came in the meantime is refused.
+    pub fn create(
+        path: &Path,
+        settings: &Settings,
+        data: &[(String, String)],
+        force: bool,
+    ) -> Result<Self> {
+        fs::create_dir_all(path).map_err(|source| Error::NoPlace {
             path: path.to_path_buf(),
             source,
         })?;
         let folder = Self::take(path)?;
-        // The checkpoint goes first: without it nothing of the old run can be continued by mistake.
-        for name in [CHECKPOINT, MODEL, LOG, CONFIG, REPORT] {
+        // Nobody else can write there from now on.
+        Self::refuse_existing(path, force)?;
+        for name in FILES {
             let file = path.join(name);
             match fs::remove_file(&file) {
                 Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
@@ -65,6 +78,15 @@ impl RunFolder {
                 }
                 _ => {}
             }
+        }
+        if !data.is_empty() {
+            let lines: String = data
+                .iter()
+                .map(|(sha256, name)| format!("{sha256}  {name}\n"))
+                .collect();
+            write_atomic(&path.join(DATA), |writer| {
+                Ok(writer.write_all(lines.as_bytes())?)
+            })?;
         }
         let text = format!(
             "# The settings of this run, defaults included. Repeat it elsewhere with\n#   diffclf train --config {CONFIG} -o \
@@ -80,12 +102,12 @@ impl RunFolder {
     /// Takes the folder of a run to be continued.
     pub fn take(path: &Path) -> Result<Self> {
         let lock = FolderLock::take(path)?;
-        for name in [CONFIG, LOG, CHECKPOINT, MODEL, REPORT] {
+        for name in FILES {
             remove_leftovers(&path.join(name))?;
         }
         Ok(Self {
             path: path.to_path_buf(),
-            _lock: lock,
+            lock,
         })
     }
 
@@ -104,19 +126,30 @@ impl RunFolder {
         Settings::read(&self.path.join(CONFIG))
     }
 
+    /// Digests of the data that the run was begun with; none where the rows are a system's.
+    pub fn data(&self) -> Result<Vec<String>> {
+        let path = self.path.join(DATA);
+        if !path.exists() {
+            return Ok(Vec::new());
+        }
+        let sums = |line: &str| Some(line.split_once("  ")?.0.to_string());
+        Ok(read_text(&path)?.lines().filter_map(sums).collect())
+    }
+
     /// The last checkpoint, if one was written.
     pub fn checkpoint(&self) -> Result<Option<Checkpoint>> {
         let path = self.path.join(CHECKPOINT);
         if !path.exists() {
             return Ok(None);
         }
-        Checkpoint::from_bytes(&read_bytes(&path)?)
+        Checkpoint::from_bytes(&read_container(&path)?)
             .map(Some)
             .map_err(|source| Error::about(&path, source))
     }
 
     /// Writes the checkpoint.
     pub fn write_checkpoint(&self, checkpoint: &Checkpoint) -> Result<()> {
+        self.lock.check()?;
         let bytes = checkpoint.to_bytes()?;
         write_atomic(&self.path.join(CHECKPOINT), |writer| {
             Ok(writer.write_all(&bytes)?)
@@ -125,6 +158,7 @@ impl RunFolder {
 
     /// Writes the model.
     pub fn write_model(&self, model: &Model) -> Result<()> {
+        self.lock.check()?;
         let bytes = model.to_bytes()?;
         write_atomic(&self.model_path(), |writer| Ok(writer.write_all(&bytes)?))
     }
@@ -133,8 +167,8 @@ impl RunFolder {
     /// that the kept lines tell of.
     pub fn log(&self, steps: u64) -> Result<(Log, f64)> {
         let path = self.path.join(LOG);
-        let (kept, seconds) = match fs::read_to_string(&path) {
-            Ok(text) => kept_lines(&text, steps),
+        let (kept, seconds) = match fs::read(&path) {
+            Ok(bytes) => kept_lines(&bytes, steps),
             Err(source) if source.kind() == std::io::ErrorKind::NotFound => (String::new(), 0.0),
             Err(source) => return Err(Error::Read { path, source }),
         };
@@ -147,16 +181,23 @@ impl RunFolder {
     }
 }
 
-/// The lines of steps up to `steps`, and the seconds on the last of them. A line cut short by a kill is not kept.
-fn kept_lines(text: &str, steps: u64) -> (String, f64) {
+/// The lines of steps up to `steps`, and the seconds on the last of them. A line cut short by a kill is not kept, nor one that a bad
+/// disk has spoiled: a figure of the log is not worth a run.
+fn kept_lines(bytes: &[u8], steps: u64) -> (String, f64) {
     let (mut kept, mut seconds) = (String::new(), 0.0);
-    for line in text.split_inclusive('\n').filter(|l| l.ends_with('\n')) {
+    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+        let Ok(line) = std::str::from_utf8(line) else {
+            continue;
+        };
         let Ok(entry) = serde_json::from_str::<serde_json::Value>(line) else {
             continue;
         };
+        if !line.ends_with('\n') {
+            continue;
+        }
         if entry["step"].as_u64().is_some_and(|step| step <= steps) {
             kept += line;
-            seconds = entry["seconds"].as_f64().unwrap_or(seconds);
+            seconds = entry["seconds"].as_f64().unwrap_or(seconds).max(0.0);
         }
     }
     (kept, seconds)
@@ -198,7 +239,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("runs/a");
         RunFolder::refuse_existing(&path, false).unwrap();
-        let run = RunFolder::create(&path, &Settings::default()).unwrap();
+        let run = RunFolder::create(&path, &Settings::default(), &[], false).unwrap();
         assert!(matches!(
             RunFolder::refuse_existing(&path, false),
             Err(Error::RunExists { .. })
@@ -212,10 +253,41 @@ mod tests {
         assert!(RunFolder::refuse_existing(&file, true).is_err());
     }
 
+    /// Two trainings that both found the folder empty: the second one to come finds it taken, or a finished run in it.
+    #[test]
+    fn a_run_that_came_in_the_meantime_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run");
+        let create = |force| RunFolder::create(&path, &Settings::default(), &[], force);
+        RunFolder::refuse_existing(&path, false).unwrap();
+        drop(create(false).unwrap());
+        fs::write(path.join(MODEL), "precious").unwrap();
+        assert!(matches!(create(false), Err(Error::RunExists { .. })));
+        assert_eq!(fs::read(path.join(MODEL)).unwrap(), b"precious");
+        create(true).unwrap();
+        assert!(!path.join(MODEL).exists());
+    }
+
+    #[test]
+    fn a_page_of_somebody_else_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let page = folder.path().join(REPORT);
+        fs::write(&page, "precious").unwrap();
+        for refused in [
+            RunFolder::refuse_existing(folder.path(), false),
+            RunFolder::create(folder.path(), &Settings::default(), &[], false).map(|_| ()),
+        ] {
+            assert!(matches!(refused, Err(Error::RunExists { .. })));
+        }
+        assert_eq!(fs::read(&page).unwrap(), b"precious");
+    }
+
     #[test]
     fn the_log_is_cut_to_the_checkpoint() {
         let folder = tempfile::tempdir().unwrap();
-        let run = RunFolder::create(folder.path(), &Settings::default()).unwrap();
+        let data = [("12ab".into(), "/data/a  b.npy".into())];
+        let run = RunFolder::create(folder.path(), &Settings::default(), &data, false).unwrap();
+        assert_eq!(run.data().unwrap(), ["12ab"]);
         let (mut log, seconds) = run.log(0).unwrap();
         assert_eq!(seconds, 0.0);
         for step in 1..=5 {
@@ -224,9 +296,9 @@ mod tests {
         }
         log.sync().unwrap();
         let path = folder.path().join(LOG);
-        let mut text = fs::read_to_string(&path).unwrap();
-        text += "{\"step\": 2, \"sec";
-        fs::write(&path, &text).unwrap();
+        let mut bytes = fs::read(&path).unwrap();
+        bytes.extend(b"{\"step\": 2, \"note\": \"\xff\"}\n{\"step\": 2, \"sec");
+        fs::write(&path, &bytes).unwrap();
         let (mut log, seconds) = run.log(3).unwrap();
         assert_eq!(seconds, 1.5);
         log.write(&serde_json::json!({ "step": 4 })).unwrap();

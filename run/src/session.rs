@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::last_word::{HeldOutRows, LastWord, last_word, normalise};
+use crate::origin::Origin;
 use crate::run_folder::{Log, RunFolder};
 use crate::watch::{Bar, Watch, duration_text};
 use diffclf::Error as CoreError;
@@ -31,6 +32,8 @@ pub struct Session {
     pub checkpoint_every: Duration,
     /// Who follows it.
     pub watch: Arc<dyn Watch>,
+    /// Files that are trained on.
+    pub origins: Vec<Origin>,
     /// Rows that have the last word.
     pub held_out: Option<HeldOutRows>,
     /// Threads.
@@ -48,6 +51,8 @@ struct Course {
     last_checkpoint: Instant,
     /// Losses of the last step, in words.
     last: String,
+    /// The latest loss of the held-out rows, and the stage it belongs to.
+    held_out_loss: Option<(usize, f64)>,
     /// What the held-out rows said in the end.
     last_word: Option<LastWord>,
 }
@@ -64,7 +69,11 @@ impl Observer for Course {
             let entry = self.session.entry(report, self.seconds());
             self.session.log.write(&entry)?;
         }
-        let stages = settings.stages.len();
+        if let Some(losses) = &report.held_out {
+            self.held_out_loss = Some((report.stage, losses.total));
+        }
+        let held_out = self.held_out_loss.filter(|loss| loss.0 == report.stage);
+        let message = || self.session.message(report, held_out.map(|loss| loss.1));
         if let Some(progress) = &mut self.progress {
             if report.stopped_early {
                 progress.note(&format!(
@@ -73,14 +82,12 @@ impl Observer for Course {
                     state.step
                 ));
             }
-            progress.set(planned(settings, state), &|| {
-                self.session.message(report, stages)
-            });
+            progress.set(planned(settings, state), &message);
         }
         let entry = || self.session.entry(report, self.seconds());
         self.session.watch.step(&entry);
         if trainer.finished() {
-            self.last = self.session.message(report, stages);
+            self.last = message();
         }
         Ok(if self.session.watch.stopped() {
             ControlFlow::Break(())
@@ -94,6 +101,8 @@ impl Observer for Course {
     }
 
     fn keep(&mut self, state: &State, moment: Moment) -> Result<()> {
+        let in_the_end = moment == Moment::Finished;
+        self.session.refuse_changed_data(in_the_end)?;
         self.session.save(state)?;
         match moment {
             Moment::Within => {}
@@ -140,6 +149,7 @@ impl Session {
             begin,
             last_checkpoint: begin,
             last: String::new(),
+            held_out_loss: None,
             last_word: None,
             session: self,
         };
@@ -195,7 +205,33 @@ impl Session {
         }
     }
 
+    /// What was learned from data that have changed is not kept.
+    fn refuse_changed_data(&mut self, in_the_end: bool) -> Result<()> {
+        for origin in &mut self.origins {
+            if !origin.unchanged(in_the_end)? {
+                return Err(Error::DataChanged {
+                    name: origin.name(),
+                    folder: self.folder.path().to_path_buf(),
+                });
+            }
+        }
+        Ok(())
+    }
+
     fn save(&mut self, state: &State) -> Result<()> {
+        let vectors = [
+            &state.params,
+            &state.first_moment,
+            &state.second_moment,
+            &state.average,
+        ];
+        if vectors.into_iter().flatten().any(|x| !x.is_finite()) {
+            return Err(self.diverged(CoreError::NonFinite {
+                step: state.step,
+                term: "the optimiser's state".into(),
+                row: None,
+            }));
+        }
         self.log.sync()?;
         let mut content = self.content.clone();
         content.record.steps = state.step;
@@ -262,22 +298,25 @@ impl Session {
         entry
     }
 
-    fn message(&self, report: &StepReport, stages: usize) -> String {
-        let objectives = &self.content.record.settings.stages[report.stage].objectives;
+    fn message(&self, report: &StepReport, held_out: Option<f64>) -> String {
+        let stages = &self.content.record.settings.stages;
+        let objectives = &stages[report.stage].objectives;
         let terms: Vec<String> = objectives
             .iter()
             .zip(&report.losses.terms)
             .map(|(term, loss)| format!("{} {loss:.4}", term.objective.objective().name()))
             .collect();
-        format!("stage {}/{stages}: {}", report.stage + 1, terms.join(", "))
+        let held_out = held_out.map_or(String::new(), |loss| format!(" (held out {loss:.4})"));
+        let (stage, stages) = (report.stage + 1, stages.len());
+        format!("stage {stage}/{stages}: {}{held_out}", terms.join(", "))
     }
 }
 
 /// Steps behind a state as the plan counts them: a stage that ended early counts in full.
 fn planned(settings: &TrainSettings, state: &State) -> u64 {
-    let before: u64 = settings.stages[..state.stage.min(settings.stages.len())]
+    let before = settings.stages[..state.stage.min(settings.stages.len())]
         .iter()
         .map(|stage| stage.steps)
-        .sum();
-    before + (state.step - state.stage_start)
+        .fold(0, u64::saturating_add);
+    before.saturating_add(state.step.saturating_sub(state.stage_start))
 }

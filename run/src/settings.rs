@@ -2,6 +2,7 @@
 
 use crate::base::BaseKind;
 use crate::error::{Error, Result};
+use crate::files::read_text;
 use crate::named::Named;
 use diffclf::energy::Form;
 use diffclf::process::{Process, Spacing, TimeSampler};
@@ -18,6 +19,8 @@ pub const LARGEST_SEED: u64 = i64::MAX as u64;
 pub enum ScaleKind {
     /// Each by its own spread.
     Column,
+    /// By the covariance of all, so that columns become uncorrelated.
+    Whiten,
     /// All by their common spread.
     Common,
     /// Not at all.
@@ -45,25 +48,25 @@ pub struct Settings {
     pub samples: Option<usize>,
     /// Shift and scale the data to mean 0 and scalar variance 1 [default: true]
     pub standardise: Option<bool>,
-    /// One scale for each column, one for all, or none [default: column for rows that are given; common for particles, two
+    /// One scale for each column, their covariance (whiten), one for all (common), or none [default: column for rows that are given; common for particles, two
     /// endpoints and built-in systems]
     pub scale: Option<ScaleKind>,
     /// Add uniform noise as wide as one step to columns whose values are rounded [default: false]
     pub dequantise: Option<bool>,
-    /// Share of the rows that is never trained on, 0 for none [default: 0.05 of a file, where that gives 32 rows]
+    /// Share of the rows that is never trained on, 0 for none [default: 100 rows of those given, no less than 0.05 and no more than 0.2 of them; none of fewer than 60]
     pub held_out: Option<f64>,
-    /// Steps between two evaluations on the held-out rows [default: 100]
+    /// Steps between two evaluations on the held-out rows [default: steps/40, at least 50]
     pub held_out_every: Option<u64>,
-    /// End a stage after so many held-out evaluations without a new best, and keep the best; 0 never stops [default: 20]
+    /// End a stage after so many held-out evaluations without a new best, and keep the best; 0 never stops [default: 10]
     pub patience: Option<u64>,
 
     /// Levels of the time grid [default: 512]
     pub grid_levels: Option<usize>,
-    /// Smallest time of the grid [default: follows the process, 1e-4 for vp]
+    /// Smallest time of the grid [default: follows the finest structure of given rows, else the process, 1e-4 for vp]
     pub t_min: Option<f64>,
     /// Largest time of the grid [default: follows the process, 0.9999 for vp]
     pub t_max: Option<f64>,
-    /// Columns of a hidden layer [default: 128]
+    /// Columns of a hidden layer [default: 128; 32 or 64 for few given rows]
     pub width: Option<usize>,
     /// Hidden layers [default: 4]
     pub depth: Option<usize>,
@@ -77,15 +80,15 @@ pub struct Settings {
     /// held-out rows more likely]
     pub base: Option<BaseKind>,
 
-    /// Weighted sum of losses, such as dsm+0.5*diffclf [default: dsm+diffclf]
+    /// Weighted sum of losses, such as dsm+0.5*diffclf [default: dsm+diffclf; dsm+diffclf+0.5*anchor on a mixture]
     pub objective: Option<String>,
     /// Times of one row, N of DiffCLF [default: 4; 2 for the binary losses; 1 where no levels are compared]
     pub levels: Option<usize>,
-    /// Rows per step [default: 2048, or all rows if there are fewer]
+    /// Rows per step [default: 2048, 512 on a mixture, or all rows if there are fewer]
     pub batch: Option<usize>,
     /// Steps on the objective [default: 2000]
     pub steps: Option<u64>,
-    /// Steps of a first stage with dsm alone, 0 for none [default: 2000; 0 if the objective is dsm]
+    /// Steps of a first stage with dsm alone, 0 for none [default: 2000, 1000 on a mixture; 0 if the objective is dsm]
     pub score_steps: Option<u64>,
     /// Largest learning rate [default: 0.001]
     pub rate: Option<f64>,
@@ -117,10 +120,7 @@ pub struct Settings {
 impl Settings {
     /// Reads a TOML file. An unknown key is an error that names it and its line.
     pub fn read(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path).map_err(|source| Error::Read {
-            path: path.to_path_buf(),
-            source,
-        })?;
+        let text = read_text(path)?;
         toml::from_str(&text).map_err(|error| Error::Config {
             path: path.to_path_buf(),
             reason: error.to_string().trim_end().into(),

@@ -4,12 +4,14 @@ use crate::data::DataSet;
 use crate::endpoints::{open, rows};
 use crate::error::{Error, Result};
 use crate::machine::Machine;
+use crate::origin::Origin;
 use crate::prepare::Preparation;
 use crate::resolve::lowered_batch;
 use crate::run_folder::RunFolder;
 use crate::session::Session;
 use crate::settings::Settings;
 use crate::watch::Watch;
+use crate::words;
 use diffclf::engine::{Isa, Pool};
 use diffclf::train::State;
 use std::path::PathBuf;
@@ -48,7 +50,11 @@ pub fn train_on(job: Job, sets: Vec<DataSet>) -> Result<()> {
 }
 
 fn run(job: Job, sets: Option<Vec<DataSet>>) -> Result<()> {
-    let (folder, preparation) = if job.resume && RunFolder::has_run(&job.path) {
+    let Begun {
+        folder,
+        preparation,
+        origins,
+    } = if job.resume && RunFolder::has_run(&job.path) {
         continued(&job, sets)?
     } else {
         begun(&job, sets)?
@@ -68,6 +74,7 @@ fn run(job: Job, sets: Option<Vec<DataSet>>) -> Result<()> {
         seconds,
         checkpoint_every: job.checkpoint_every,
         watch: job.watch,
+        origins,
         held_out,
         pool: job.pool,
         isa,
@@ -75,8 +82,32 @@ fn run(job: Job, sets: Option<Vec<DataSet>>) -> Result<()> {
     .train(trainer)
 }
 
+/// What is there before the first step.
+struct Begun {
+    folder: RunFolder,
+    preparation: Preparation,
+    origins: Vec<Origin>,
+}
+
+fn origins(sets: &[DataSet]) -> Vec<Origin> {
+    sets.iter().filter_map(DataSet::origin).collect()
+}
+
+/// Digests of given data, and the names to find them by.
+fn digests(sets: &[DataSet], settings: &Settings) -> Vec<(String, String)> {
+    let paths = [&settings.data, &settings.end];
+    let named = |(set, path): (&DataSet, &Option<PathBuf>)| {
+        let name = match path {
+            Some(path) => path.display().to_string(),
+            None => set.record().name.clone(),
+        };
+        Some((set.record().sha256.clone()?, name.replace('\n', " ")))
+    };
+    sets.iter().zip(paths).filter_map(named).collect()
+}
+
 /// A new run in its folder, which is made only once nothing is left to refuse.
-fn begun(job: &Job, sets: Option<Vec<DataSet>>) -> Result<(RunFolder, Preparation)> {
+fn begun(job: &Job, sets: Option<Vec<DataSet>>) -> Result<Begun> {
     let settings = &job.settings;
     if !job.resume {
         RunFolder::refuse_existing(&job.path, job.force)?;
@@ -93,12 +124,17 @@ fn begun(job: &Job, sets: Option<Vec<DataSet>>) -> Result<(RunFolder, Preparatio
     let isa = isa_of(settings)?;
     let mut preparation = Preparation::fresh(settings, &sets, &job.pool, isa, &*job.watch)?;
     preparation.state = job.first_stage.clone();
-    let folder = RunFolder::create(&job.path, &absolute(preparation.settings.clone())?)?;
-    Ok((folder, preparation))
+    let settings = absolute(preparation.settings.clone())?;
+    let folder = RunFolder::create(&job.path, &settings, &digests(&sets, &settings), job.force)?;
+    Ok(Begun {
+        folder,
+        preparation,
+        origins: origins(&sets),
+    })
 }
 
 /// A run that is there, from its last checkpoint.
-fn continued(job: &Job, sets: Option<Vec<DataSet>>) -> Result<(RunFolder, Preparation)> {
+fn continued(job: &Job, sets: Option<Vec<DataSet>>) -> Result<Begun> {
     let mut wanted = job.settings.clone();
     let folder = RunFolder::take(&job.path)?;
     let mut saved = folder.settings()?;
@@ -115,11 +151,25 @@ fn continued(job: &Job, sets: Option<Vec<DataSet>>) -> Result<(RunFolder, Prepar
     let lowered = |batch| lowered_batch(batch, rows(&sets), wanted.held_out);
     wanted.batch = wanted.batch.map(lowered);
     saved.refuse_conflicts(&wanted, &job.path)?;
+    // Before the first checkpoint only the folder knows the data.
+    let began_with = folder.data()?;
+    for (set, expected) in sets.iter().filter(|set| set.is_given()).zip(&began_with) {
+        if set.record().sha256.as_ref() != Some(expected) {
+            return Err(Error::OtherData {
+                name: set.record().name.clone(),
+                folder: job.path.clone(),
+            });
+        }
+    }
     let preparation = match folder.checkpoint()? {
         Some(checkpoint) => Preparation::resumed(&saved, &sets, checkpoint, &job.path)?,
         None => Preparation::fresh(&saved, &sets, &job.pool, isa_of(&saved)?, &*job.watch)?,
     };
-    Ok((folder, preparation))
+    Ok(Begun {
+        folder,
+        preparation,
+        origins: origins(&sets),
+    })
 }
 
 /// The data with the steps of rounded values filled, if that is asked for.
@@ -151,6 +201,13 @@ fn absolute(mut settings: Settings) -> Result<Settings> {
             path: path.clone(),
             source,
         })?;
+        // Settings are text, and so is the name in the model file.
+        if path.to_str().is_none() {
+            return Err(Error::Refused(words!(
+                path.display(),
+                " has a name that is not UTF-8, which settings cannot hold; rename the file or the folder"
+            )));
+        }
     }
     Ok(settings)
 }
@@ -255,6 +312,80 @@ mod tests {
             Err(Error::Nothing)
         ));
         assert!(!empty.exists());
+    }
+
+    /// Writes rows, shifted; always to the same file, in place.
+    fn write_in_place(path: &Path, shift: f64) {
+        let values: Vec<f64> = values().iter().map(|x| x + shift).collect();
+        let mut bytes = Vec::new();
+        write_npy(&[100, 2], &values, &mut bytes).unwrap();
+        std::fs::write(path, bytes).unwrap();
+    }
+
+    #[test]
+    fn data_that_change_while_they_are_trained_on_give_no_model() {
+        use crate::{Bar, Watch};
+        struct Vandal(PathBuf);
+        impl Watch for Vandal {
+            fn begin(&self, _label: &str, _total: u64, _done: u64) -> Box<dyn Bar> {
+                Box::new(Silent)
+            }
+            fn note(&self, _text: &str) {}
+            /// Asked after every step.
+            fn stopped(&self) -> bool {
+                write_in_place(&self.0, 0.25);
+                false
+            }
+        }
+        let place = tempfile::tempdir().unwrap();
+        let (data, run) = (place.path().join("rows.npy"), place.path().join("run"));
+        let settings = format!("{SMALL}data = {data:?}");
+        for every in [Duration::ZERO, Duration::from_secs(1000)] {
+            write_in_place(&data, 0.0);
+            let job = Job {
+                watch: Arc::new(Vandal(data.clone())),
+                checkpoint_every: every,
+                force: true,
+                ..job(&run, &settings)
+            };
+            assert!(matches!(train(job), Err(Error::DataChanged { .. })));
+            assert!(!run.join("model.safetensors").exists());
+        }
+    }
+
+    #[test]
+    fn a_run_without_a_checkpoint_knows_its_data() {
+        let place = tempfile::tempdir().unwrap();
+        let (data, run) = (place.path().join("rows.npy"), place.path().join("run"));
+        write_in_place(&data, 0.0);
+        let settings = format!("{SMALL}data = {data:?}");
+        train(job(&run, &settings)).unwrap();
+        std::fs::remove_file(run.join("checkpoint.safetensors")).unwrap();
+        let again = || {
+            train(Job {
+                resume: true,
+                ..job(&run, &settings)
+            })
+        };
+        write_in_place(&data, 0.25);
+        assert!(matches!(again(), Err(Error::OtherData { .. })));
+        write_in_place(&data, 0.0);
+        again().unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_name_that_is_no_text_is_refused_with_words() {
+        use std::os::unix::ffi::OsStrExt;
+        let place = tempfile::tempdir().unwrap();
+        let name = std::ffi::OsStr::from_bytes(b"rows-\xff.npy");
+        let (data, run) = (place.path().join(name), place.path().join("run"));
+        write_in_place(&data, 0.0);
+        let mut job = job(&run, SMALL);
+        job.settings.data = Some(data);
+        let error = train(job).unwrap_err();
+        assert!(matches!(error, Error::Refused(_)) && error.to_string().contains("rename"));
+        assert!(!run.exists());
     }
 
     #[test]

@@ -97,7 +97,7 @@ pub fn run(args: Args) -> Result<()> {
         }
         Annealed::Exchanged { found, ladders, .. } => {
             let rows = args.sweeps * ladders;
-            write_rows(&args.out.output, &found.draws, rows)?;
+            write_rows(&args.out.output, &found.draws, rows, args.out.force)?;
             rows
         }
     };

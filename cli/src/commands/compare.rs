@@ -7,7 +7,7 @@ use diffclf_report::comparison;
 use diffclf_report::text::table_text;
 use diffclf_run::compare::{Comparing, Reference};
 use diffclf_run::error::{Error, Result};
-use diffclf_run::files::{refuse_overwrite, write_atomic};
+use diffclf_run::outputs;
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -58,9 +58,7 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: Args) -> Result<()> {
-    if let Some(path) = &args.json {
-        refuse_overwrite(path, args.force)?;
-    }
+    outputs::plan(args.json.as_deref(), args.force)?;
     let asked = Comparing {
         sample: args.sample.clone(),
         weights: args.weights.clone(),
@@ -93,7 +91,9 @@ pub fn run(args: Args) -> Result<()> {
             "settings": asked.settings,
             "distances": found.distances,
         });
-        write_atomic(path, |writer| Ok(writeln!(writer, "{document:#}")?))?;
+        outputs::write(path, args.force, |writer| {
+            Ok(writeln!(writer, "{document:#}")?)
+        })?;
     }
     Ok(())
 }

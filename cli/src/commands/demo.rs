@@ -6,7 +6,7 @@ use crate::terminal::Terminal;
 use diffclf_experiments::demo::Demo;
 use diffclf_report::text::table_text;
 use diffclf_run::error::{Error, Result};
-use diffclf_run::files::{refuse_overwrite, write_atomic};
+use diffclf_run::outputs;
 use std::path::PathBuf;
 
 const PAGE: &str = "diffclf-demo.html";
@@ -40,7 +40,9 @@ pub fn run(args: Args) -> Result<()> {
     let machine = args.machine.machine();
     let demo = Demo::run(args.quick, &machine, &Terminal::new(args.quiet))?;
     let html = demo.html();
-    write_atomic(&output, |writer| Ok(writer.write_all(html.as_bytes())?))?;
+    outputs::write(&output, args.force, |writer| {
+        Ok(writer.write_all(html.as_bytes())?)
+    })?;
     let (weights, truth) = demo.first_weights();
     print(&format!(
         "{}\nScore matching alone gives the first mode a weight of {:.2}, the classification between noise levels {:.2}; the \
@@ -56,12 +58,13 @@ pub fn run(args: Args) -> Result<()> {
 /// The page's name: as asked, or the first free one.
 fn page_path(args: &Args) -> Result<PathBuf> {
     if let Some(path) = &args.output {
-        refuse_overwrite(path, args.force)?;
+        outputs::plan([path.as_path()], args.force)?;
         return Ok(path.clone());
     }
     let numbered = (2..1000).map(|k| PathBuf::from(format!("diffclf-demo-{k}.html")));
     std::iter::once(PathBuf::from(PAGE))
         .chain(numbered)
-        .find(|path| args.force || refuse_overwrite(path, false).is_ok())
+        .find(|path| outputs::refuse_existing(path, args.force).is_ok())
         .ok_or_else(|| Error::Exists { path: PAGE.into() })
+        .and_then(|path| outputs::plan([path.as_path()], args.force).map(|()| path))
 }

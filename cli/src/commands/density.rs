@@ -1,11 +1,12 @@
 //! `diffclf density`: log-density, energy, score or time score of points, in the user's coordinates.
 
 use crate::opened::ModelArgs;
+use crate::print::note;
 use crate::terminal::Terminal;
 use diffclf::format::npy::write_npy;
 use diffclf_run::density::{Quantity, evaluate_points};
 use diffclf_run::error::{Error, Result};
-use diffclf_run::files::{refuse_overwrite, write_atomic};
+use diffclf_run::outputs;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -18,8 +19,9 @@ Examples:
 log p_t(y) = -U(t, y) + F(t), in units of kT; the score is its gradient in y, the time score its derivative in t. All
 are in the coordinates of the data the model was trained on. A model of a diffusion is normalised as well as it was
 trained; that of an interpolant up to one constant for all times. --by flow gives the log-density of a diffusion by
-its probability flow: independent of U and F, always normalised, and slow; where both differ, one of them is wrong. Time 0 would be the data themselves; the default
-is the smallest time the model knows, a hair above.";
+its probability flow: independent of U and F, always normalised, and slow; where both differ, one of them is wrong.
+Time 0 would be the data themselves; the default is the smallest time the model knows, a hair above. Points farther
+out than all of 10,000 draws of the mixture that the energy stands on are counted, and marked with --outside.";
 
 /// What to compute.
 #[derive(Debug, Clone, Copy, PartialEq, clap::ValueEnum)]
@@ -58,7 +60,10 @@ pub struct Args {
     /// Result: a .npy file of float64, one number or row per point
     #[arg(short, long, value_name = "OUT.npy")]
     output: PathBuf,
-    /// Replace an existing file
+    /// Which points lie outside of the data: a .npy file of 1 for those that do and 0 for the others
+    #[arg(long, value_name = "OUT.npy")]
+    outside: Option<PathBuf>,
+    /// Replace existing files
     #[arg(long)]
     force: bool,
     /// No progress on the terminal
@@ -68,8 +73,19 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: Args) -> Result<()> {
-    refuse_overwrite(&args.output, args.force)?;
+    let paths = [Some(&args.output), args.outside.as_ref()];
+    outputs::plan(
+        paths.into_iter().flatten().map(PathBuf::as_path),
+        args.force,
+    )?;
     let (model, energy) = args.model.open()?;
+    if args.outside.is_some() && energy.outside(model.content.spec.grid.t_min()).is_none() {
+        return Err(Error::Usage(
+            "this model cannot tell which points lie outside of its data: its energy, that of an interpolant, stands on nothing that is like \
+             them; leave out --outside"
+                .into(),
+        ));
+    }
     let quantity = match (args.what, args.by) {
         (What::LogDensity, By::Energy) => Quantity::LogDensity,
         (What::LogDensity, By::Flow) => Quantity::FlowLogDensity,
@@ -86,15 +102,24 @@ pub fn run(args: Args) -> Result<()> {
     let model = (&model.content, &energy);
     let done = evaluate_points(quantity, model, &args.points, args.time, &watch)?;
     let found = &done.found;
-    write_atomic(&args.output, |writer| {
+    outputs::write(&args.output, args.force, |writer| {
         write_npy(&found.shape, &found.values, writer)
     })?;
+    if let (Some(path), Some(marks)) = (&args.outside, &found.outside) {
+        let marks: Vec<f64> = marks.iter().map(|far| f64::from(u8::from(*far))).collect();
+        outputs::write(path, args.force, |writer| {
+            write_npy(&[marks.len()], &marks, writer)
+        })?;
+    }
     let message = format!(
         "{} points at time {}, in {}",
         found.rows,
         found.time,
         args.output.display()
     );
-    done.finish(&message);
+    let found = done.finish(&message);
+    if let (Some(warning), false) = (found.warning(), args.quiet) {
+        note(&format!("warning: {warning}"));
+    }
     Ok(())
 }

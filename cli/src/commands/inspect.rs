@@ -5,7 +5,7 @@ use diffclf::format::model::ModelFile;
 use diffclf::model::Content;
 use diffclf_report::facts::facts;
 use diffclf_run::error::{Error, Result};
-use diffclf_run::files::{model_path, read_bytes};
+use diffclf_run::files::{model_path, read_container};
 use serde::Deserialize;
 use serde_json::json;
 use std::path::PathBuf;
@@ -31,27 +31,24 @@ pub struct Args {
 pub fn run(args: Args) -> Result<()> {
     let path = model_path(&args.model);
     let about = |source| Error::about(&path, source);
-    let bytes = read_bytes(&path)?;
+    let bytes = read_container(&path)?;
     let file = ModelFile::from_bytes(&bytes).map_err(about)?;
     let tensors = || file.tensors().iter();
     if args.json {
         let tensors: Vec<_> = tensors()
             .map(|(name, tensor)| json!({ "name": name, "type": tensor.data().type_name(), "shape": tensor.shape() }))
             .collect();
-        let document =
-            json!({ "kind": file.kind(), "content": file.content(), "tensors": tensors });
+        let document = json!({ "kind": file.kind(), "content": file.content().map_err(about)?, "tensors": tensors });
         return print(&format!("{document:#}\n"));
     }
     // A checkpoint wraps what a model file holds.
-    let content = match file.content().get("content") {
-        Some(content) => Content::deserialize(content).map_err(|error| {
-            about(diffclf::Error::ModelContent {
-                problem: format!(
-                    "its description does not fit ({error}); it was written by another release"
-                ),
-            })
-        })?,
-        None => file.content_as().map_err(about)?,
+    #[derive(Deserialize)]
+    struct Wrapped {
+        content: Content,
+    }
+    let content: Content = match file.kind() {
+        "checkpoint" => file.content_as::<Wrapped>().map_err(about)?.content,
+        _ => file.content_as().map_err(about)?,
     };
     let mut text = format!(
         "{}: a {}, {} bytes, intact\n\n",

@@ -5,8 +5,10 @@ use crate::machine::MachineArgs;
 use crate::print::note;
 use crate::terminal::Terminal;
 use diffclf_report::run::{Wish, write};
-use diffclf_run::files::{model_path, refuse_overwrite};
+use diffclf_report::verdict::summary;
+use diffclf_run::files::model_path;
 use diffclf_run::machine::Machine;
+use diffclf_run::outputs;
 use diffclf_run::run_folder::REPORT;
 use diffclf_run::{Error, Result, Silent};
 use std::path::{Path, PathBuf};
@@ -65,7 +67,7 @@ pub fn run(args: Args) -> Result<()> {
         .output
         .clone()
         .unwrap_or_else(|| model.with_file_name(REPORT));
-    refuse_overwrite(&output, args.force)?;
+    outputs::plan([output.as_path()], args.force)?;
     let pair = args.pair.as_deref().map(parse_pair).transpose()?;
     let shown = |flag: &str, path: &Option<PathBuf>| {
         path.as_ref()
@@ -94,7 +96,13 @@ pub fn run(args: Args) -> Result<()> {
 }
 
 /// The page that `diffclf train` leaves in its run folder. A run is no failure because its page could not be written.
-pub fn after_training(folder: &Path, data: [Option<&Path>; 2], machine: &Machine, quiet: bool) {
+pub fn after_training(
+    folder: &Path,
+    data: [Option<&Path>; 2],
+    machine: &Machine,
+    replace: bool,
+    quiet: bool,
+) {
     let model = model_path(folder);
     let flag = data[0].map_or(String::new(), |path| format!(" --data {}", path.display()));
     let output = model.with_file_name(REPORT);
@@ -108,9 +116,14 @@ pub fn after_training(folder: &Path, data: [Option<&Path>; 2], machine: &Machine
         watch: &Silent,
         command: format!("diffclf report {}{flag}", folder.display()),
     };
-    match write(&wish, &output, None, true) {
-        Ok(()) if quiet => {}
-        Ok(()) => note(&format!("report: {}", output.display())),
+    match write(&wish, &output, None, replace) {
+        Ok(_) if quiet => {}
+        Ok(diagnosis) => {
+            if let Some(diagnosis) = diagnosis {
+                note(&summary(&diagnosis));
+            }
+            note(&format!("report: {}", output.display()));
+        }
         Err(error) => note(&format!(
             "warning: the model is saved, but its report could not be written: {}",
             told(&error)

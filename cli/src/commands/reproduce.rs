@@ -58,6 +58,9 @@ pub struct Args {
     /// Compute nothing: draw tables and page of the cells kept in this folder
     #[arg(long, value_name = "FOLDER", conflicts_with = "keep")]
     redraw: Option<PathBuf>,
+    /// Replace files in the folder that are not results of this experiment
+    #[arg(long)]
+    force: bool,
     /// No progress on the terminal
     #[arg(long)]
     quiet: bool,
@@ -80,6 +83,7 @@ pub fn run(args: Args) -> Result<()> {
         cells: args.cells,
         output: args.output,
         keep: args.keep,
+        force: args.force,
     };
     let found = match &args.redraw {
         Some(kept) => asked.redraw(kept)?,

@@ -8,9 +8,9 @@ use crate::terminal::Terminal;
 use diffclf::format::npy::write_npy;
 use diffclf::sample::Integrator;
 use diffclf_run::error::Result;
-use diffclf_run::files::write_atomic;
 use diffclf_run::generate::Generation;
 use diffclf_run::named::word;
+use diffclf_run::outputs;
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -21,7 +21,7 @@ Examples:
   diffclf sample model.safetensors -n 100 -o new.npy --steps 50 --seed 7
   diffclf sample model.safetensors -n 1000 -o new.npy --method flow --log-density log_density.npy
 
-Samples are in the coordinates of the data, float32. A sample depends on its number and the seed alone: the first
+Samples are in the coordinates of the data, float64. A sample depends on its number and the seed alone: the first
 100 of 10000 are those of -n 100.
 
 flow solves the probability-flow equation down to the smallest time of the model, and can tell the log-density of every
@@ -46,7 +46,7 @@ pub struct Args {
     /// Number of samples [default with --rows: one for each row]
     #[arg(short = 'n', long, value_name = "N", required_unless_present = "rows")]
     number: Option<usize>,
-    /// Result: a .npy file of float32
+    /// Result: a .npy file of float64
     #[arg(short, long, value_name = "OUT.npy")]
     output: PathBuf,
     #[arg(long, help = help::sampling_method(), value_name = "NAME")]
@@ -98,9 +98,10 @@ pub fn run(args: Args) -> Result<()> {
     let done = asked.run(&model.content, &energy, &Terminal::new(args.record.quiet))?;
     let found = &done.found;
     let number = found.number;
-    write_rows(&args.output, &found.points, number)?;
+    let force = args.record.force;
+    write_rows(&args.output, &found.points, number, force)?;
     if let (Some(path), Some(values)) = (&args.log_density, &found.log_density) {
-        write_atomic(path, |writer| write_npy(&[number], values, writer))?;
+        outputs::write(path, force, |writer| write_npy(&[number], values, writer))?;
     }
     let interpolant = model.content.spec.process.is_interpolant();
     args.record.write(|| {

@@ -110,7 +110,9 @@ pub fn run(args: Args) -> Result<()> {
         let saved = Settings::read(&path.join(CONFIG))?;
         let files = [data.or(saved.data), end.or(saved.end)];
         let files = files.each_ref().map(|file| file.as_deref());
-        after_training(&path, files, &args.machine.machine(), args.quiet);
+        // The page of an earlier session is this run's own.
+        let replace = args.force || args.resume;
+        after_training(&path, files, &args.machine.machine(), replace, args.quiet);
     }
     Ok(())
 }

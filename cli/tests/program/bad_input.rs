@@ -327,7 +327,7 @@ fn commands_on_a_model_refuse_what_does_not_fit() {
     }
     place.refused(
         &format!("density {model} rows.npy -o no/such/out.npy"),
-        1,
+        2,
         &["create the folder"],
     );
     assert_eq!(place.text("precious.npy"), "precious");

@@ -8,6 +8,7 @@ mod free_energy;
 mod golden;
 mod guide;
 mod interrupted;
+mod nothing_lost;
 mod report;
 mod reproduce;
 mod sampling;

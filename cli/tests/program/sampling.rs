@@ -24,7 +24,7 @@ fn a_mixture_of_exact_systems_has_their_weights() {
     );
     let (header, points) = read_npy(&place.bytes("x.npy"));
     assert!(
-        header.contains("'<f4'") && header.contains("(1500, 2)"),
+        header.contains("'<f8'") && header.contains("(1500, 2)"),
         "{header}"
     );
     let record = place.json("x.json");
@@ -44,6 +44,20 @@ fn a_mixture_of_exact_systems_has_their_weights() {
     assert!(
         value.as_f64().unwrap().abs() < 4.0 * error.as_f64().unwrap() + 0.01,
         "{record}"
+    );
+    // By independent runs: another estimate of the same number, and an error by their spread.
+    place.run(&format!("compose 3*(B)or(A) {common} --runs 6 -o r.npy"));
+    let record = place.json("r.json");
+    let (value, error) = (
+        record["result"]["log_z"]["value"].as_f64().unwrap(),
+        record["result"]["log_z"]["error"].as_f64().unwrap(),
+    );
+    // Stretched by Student's factor for six runs already, so that 1.96 of it cover 95 %; four of it far more.
+    assert!(value.abs() < 4.0 * error && error < 0.3, "{record}");
+    place.refused(
+        &format!("compose (A)and(B) {common} --runs 0 -o z.npy"),
+        2,
+        &["independent runs"],
     );
     // Weighted particles on request, and the same bytes with another number of threads.
     place.run(&format!(

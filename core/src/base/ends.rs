@@ -37,7 +37,7 @@ impl BaseEnds {
                 ),
             });
         }
-        self.marginal::<f64>(Isa::Portable).map(|_| ())
+        self.marginal::<f64>(Isa::PORTABLE).map(|_| ())
     }
 
     /// The exact marginals under a process.

@@ -7,6 +7,7 @@ use super::spec::ModelSpec;
 use super::wiring::{BaseSlots, Wiring};
 use crate::Result;
 use crate::base::{Level, Marginal, Scratch, Wanted};
+use crate::engine::kernel::FlushDenormals;
 use crate::engine::{Inputs, Isa, Real};
 
 /// The times of a tile's units, as a base knows them.
@@ -140,6 +141,8 @@ impl<T: Real> BaseInputs<T> {
             time_score: some(base.time_score, time_score.as_mut_slice()),
             laplacian: some(base.laplacian, laplacian.as_mut_slice()),
         };
+        // As in the kernels that take these numbers.
+        let _flush = FlushDenormals::new();
         self.marginal
             .evaluate(&desk.points, &desk.levels, wanted, &mut desk.scratch);
         for (slot, out) in slots.into_iter().zip(&desk.out) {

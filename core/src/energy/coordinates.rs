@@ -1,4 +1,4 @@
-//! The map from the data's coordinates to the model's, `x_model = (x - shift) / scale`: the one place that knows it.
+//! The map from the data's coordinates to the model's, `x_model = scale^-1 (x - shift)`: the one place that knows it.
 //!
 //! A model learns standardised data, and noise is added to them about their shift: in the data's coordinates
 //! `Y_t = shift + alpha (X_0 - shift) + beta (X_1 - shift) + scale gamma Z`, so that the map is the same at every time and a point at the
@@ -8,69 +8,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Prior;
-use crate::system::GaussianMixture;
+use super::{MOST_WHITENED, Prior, Scale};
+use crate::system::{Covariance, GaussianMixture};
 use crate::{Error, Result};
-
-/// One positive number for all columns, or one for each. In files a number or a list.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum Scale {
-    /// The same for all.
-    Common(f64),
-    /// One for each.
-    Columns(Vec<f64>),
-}
-
-impl Scale {
-    /// That of a column.
-    pub fn at(&self, column: usize) -> f64 {
-        match self {
-            Scale::Common(scale) => *scale,
-            Scale::Columns(scales) => scales[column],
-        }
-    }
-
-    /// The numbers: one, or one for each column.
-    pub fn numbers(&self) -> &[f64] {
-        match self {
-            Scale::Common(scale) => std::slice::from_ref(scale),
-            Scale::Columns(scales) => scales,
-        }
-    }
-
-    /// Positive finite numbers, one or one for each of `dim` columns.
-    pub fn fits(&self, dim: usize) -> bool {
-        let sane = |scale: &f64| scale.is_finite() && *scale > 0.0;
-        let long_enough = match self {
-            Scale::Common(_) => true,
-            Scale::Columns(scales) => scales.len() == dim,
-        };
-        long_enough && self.numbers().iter().all(sane)
-    }
-
-    /// The product of two scales, column by column.
-    pub fn times(&self, other: &Scale) -> Scale {
-        match (self, other) {
-            (Scale::Common(a), Scale::Common(b)) => Scale::Common(a * b),
-            (Scale::Columns(a), b) | (b, Scale::Columns(a)) => {
-                Scale::Columns(a.iter().enumerate().map(|(i, a)| a * b.at(i)).collect())
-            }
-        }
-    }
-}
-
-impl From<f64> for Scale {
-    fn from(scale: f64) -> Self {
-        Scale::Common(scale)
-    }
-}
-
-impl From<Vec<f64>> for Scale {
-    fn from(scales: Vec<f64>) -> Self {
-        Scale::Columns(scales)
-    }
-}
 
 /// See the module's text.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -78,7 +18,7 @@ impl From<Vec<f64>> for Scale {
 pub struct Coordinates {
     /// Subtracted first.
     pub shift: Vec<f64>,
-    /// Divided by then.
+    /// Divided by then; a matrix is solved with.
     pub scale: Scale,
 }
 
@@ -112,33 +52,23 @@ impl Coordinates {
     /// `-log |det A|`, the sum of the logarithms of all scales: what energies gain and log-densities lose in the data's
     /// coordinates.
     pub fn log_volume(&self) -> f64 {
-        match &self.scale {
-            Scale::Common(scale) => self.dim() as f64 * scale.ln(),
-            Scale::Columns(scales) => scales.iter().map(|scale| scale.ln()).sum(),
-        }
-    }
-
-    /// `x -> f(x, shift, scale)` for every number of the rows.
-    fn each(&self, rows: &mut [f64], f: impl Fn(f64, f64, f64) -> f64) {
-        for row in rows.chunks_exact_mut(self.dim()) {
-            let columns = row.iter_mut().zip(&self.shift);
-            match &self.scale {
-                Scale::Common(scale) => columns.for_each(|(x, shift)| *x = f(*x, *shift, *scale)),
-                Scale::Columns(scales) => columns
-                    .zip(scales)
-                    .for_each(|((x, shift), scale)| *x = f(*x, *shift, *scale)),
-            }
-        }
+        self.scale.log_volume(self.dim())
     }
 
     /// Rows of data or points at any time, in place, to the model's coordinates.
     pub fn to_model(&self, rows: &mut [f64]) {
-        self.each(rows, |x, shift, scale| (x - shift) / scale);
+        for row in rows.chunks_exact_mut(self.dim()) {
+            row.iter_mut().zip(&self.shift).for_each(|(x, s)| *x -= s);
+            self.scale.solve(row);
+        }
     }
 
     /// The same from the model's coordinates.
     pub fn to_data(&self, rows: &mut [f64]) {
-        self.each(rows, |x, shift, scale| shift + scale * x);
+        for row in rows.chunks_exact_mut(self.dim()) {
+            self.scale.multiply(row);
+            row.iter_mut().zip(&self.shift).for_each(|(x, s)| *x += s);
+        }
     }
 
     /// A row of data to the model's coordinates, taken in double precision before it is rounded: data far from zero keep their
@@ -147,44 +77,76 @@ impl Coordinates {
         self.round_part_to_model(0, row, out);
     }
 
-    /// The same for the columns from `first` on: a long row may come in pieces.
+    /// The same for the columns from `first` on: a long row may come in pieces, but not one that a matrix mixes
+    /// ([`MOST_WHITENED`](super::MOST_WHITENED)).
     pub fn round_part_to_model(
         &self,
         first: usize,
         part: impl Iterator<Item = f64>,
         out: &mut [f32],
     ) {
-        let columns = out.iter_mut().zip(part).zip(&self.shift[first..]);
-        for (k, ((out, x), shift)) in columns.enumerate() {
-            *out = ((x - shift) / self.scale.at(first + k)) as f32;
-        }
+        self.scale.solve_part(
+            first,
+            part.zip(&self.shift[first..]).map(|(x, s)| x - s),
+            out,
+        );
     }
 
     /// The same for a row that is in single precision already.
     pub fn round_in_place(&self, row: &mut [f32]) {
-        for (column, (x, shift)) in row.iter_mut().zip(&self.shift).enumerate() {
-            *x = ((f64::from(*x) - shift) / self.scale.at(column)) as f32;
+        for (piece, out) in row.chunks_mut(MOST_WHITENED).enumerate() {
+            let mut copy = [0f32; MOST_WHITENED];
+            let copy = &mut copy[..out.len()];
+            copy.copy_from_slice(out);
+            let first = piece * MOST_WHITENED;
+            self.round_part_to_model(first, copy.iter().map(|x| f64::from(*x)), out);
         }
+    }
+
+    fn each(&self, rows: &mut [f64], f: impl Fn(&Scale, &mut [f64])) {
+        rows.chunks_exact_mut(self.dim())
+            .for_each(|row| f(&self.scale, row));
     }
 
     /// Gradients in the model's coordinates, in place, to gradients in the data's: `A^T s`.
     pub fn gradients_to_data(&self, gradients: &mut [f64]) {
-        self.each(gradients, |s, _, scale| s / scale);
+        self.each(gradients, Scale::solve_transposed);
     }
 
     /// Displacements of the data's coordinates, in place, in the model's: `A e`.
     pub fn displacements_to_model(&self, displacements: &mut [f64]) {
-        self.each(displacements, |e, _, scale| e / scale);
+        self.each(displacements, Scale::solve);
     }
 
     /// Displacements and velocities of the model's coordinates, in place, in the data's: `A^-1 v`.
     pub fn displacements_to_data(&self, displacements: &mut [f64]) {
-        self.each(displacements, |v, _, scale| scale * v);
+        self.each(displacements, Scale::multiply);
     }
 
     /// A mixture of the data's coordinates in those of the model.
     pub fn mixture_to_model(&self, mixture: &GaussianMixture) -> Result<GaussianMixture> {
-        mixture.rescaled(&self.shift, self.scale.numbers())
+        match &self.scale {
+            Scale::Common(scale) => mixture.rescaled(&self.shift, &[*scale]),
+            Scale::Columns(scales) => mixture.rescaled(&self.shift, scales),
+            Scale::Matrix(_) => {
+                let (dim, count) = (self.dim(), mixture.components());
+                let means = (0..count).flat_map(|k| mixture.component_mean(k));
+                let mut means: Vec<f64> = means.copied().collect();
+                self.to_model(&mut means);
+                // S^-1 C S^-T: the rows of C by one side, then those of the transpose by the other.
+                let mut covariances = Vec::with_capacity(count * dim * dim);
+                for k in 0..count {
+                    let mut matrix = mixture.component_covariance(k);
+                    for _ in 0..2 {
+                        self.displacements_to_model(&mut matrix);
+                        transpose(&mut matrix, dim);
+                    }
+                    covariances.extend(matrix);
+                }
+                let weights = mixture.weights().to_vec();
+                GaussianMixture::new(dim, weights, means, Covariance::Full(covariances))
+            }
+        }
     }
 
     /// A Gaussian of the model's coordinates in those of the data.
@@ -194,6 +156,14 @@ impl Coordinates {
         Prior {
             mean,
             std: self.scale.times(&prior.std),
+        }
+    }
+}
+
+fn transpose(matrix: &mut [f64], dim: usize) {
+    for i in 0..dim {
+        for j in 0..i {
+            matrix.swap(i * dim + j, j * dim + i);
         }
     }
 }
@@ -269,10 +239,15 @@ impl Moments {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::system::Covariance;
 
-    fn maps() -> [Coordinates; 2] {
-        [Scale::Common(2.5), Scale::Columns(vec![2.5, 0.3, 1.7])].map(|scale| Coordinates {
+    fn maps() -> [Coordinates; 3] {
+        let matrix = vec![vec![2.5], vec![-0.4, 0.3], vec![0.7, 1.1, 1.7]];
+        [
+            Scale::Common(2.5),
+            Scale::Columns(vec![2.5, 0.3, 1.7]),
+            Scale::Matrix(matrix),
+        ]
+        .map(|scale| Coordinates {
             shift: vec![5.0, -3.0, 0.4],
             scale,
         })
@@ -286,7 +261,9 @@ mod tests {
             let mut moved = rows;
             map.to_model(&mut moved);
             for (i, (x, moved)) in rows.iter().zip(moved).enumerate() {
-                assert_eq!(moved, (x - map.shift[i % 3]) / map.scale.at(i % 3));
+                if !matches!(map.scale, Scale::Matrix(_)) {
+                    assert_eq!(moved, (x - map.shift[i % 3]) / map.scale.diagonal(i % 3));
+                }
             }
             let mut rounded = [0f32; 3];
             map.round_to_model(rows[3..].iter().copied(), &mut rounded);
@@ -349,12 +326,16 @@ mod tests {
 
     #[test]
     fn files_hold_a_number_or_a_list() {
-        let [common, columns] = maps();
+        let [common, columns, matrix] = maps();
         let text = |map: &Coordinates| serde_json::to_string(map).unwrap();
         assert_eq!(text(&common), r#"{"shift":[5.0,-3.0,0.4],"scale":2.5}"#);
         assert_eq!(
             text(&columns),
             r#"{"shift":[5.0,-3.0,0.4],"scale":[2.5,0.3,1.7]}"#
+        );
+        assert_eq!(
+            text(&matrix),
+            r#"{"shift":[5.0,-3.0,0.4],"scale":[[2.5],[-0.4,0.3],[0.7,1.1,1.7]]}"#
         );
         for map in maps() {
             assert_eq!(

@@ -185,7 +185,7 @@ mod tests {
                     Velocity::velocity(&energy, &[t], y, v);
                     energy.score(&[t], y, &mut s);
                     for i in 0..2 {
-                        v[i] -= process.noise_times_rate(t) * scale.at(i).powi(2) * s[i];
+                        v[i] -= process.noise_times_rate(t) * scale.diagonal(i).powi(2) * s[i];
                     }
                 };
                 let mut v = [0.0; 2];

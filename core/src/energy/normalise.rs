@@ -5,6 +5,7 @@ use super::{Energy, LearnedEnergy};
 use crate::base::{INFLATIONS, Level, Wanted};
 use crate::engine::Real;
 use crate::rng::{Purpose, Stream};
+use crate::system::log_sum::log_add;
 
 /// How often each inflation of the base is drawn from: mostly where the data are.
 const SHARES: [f64; 4] = [0.7, 0.2, 0.08, 0.02];
@@ -59,9 +60,7 @@ impl<T: Real> LearnedEnergy<T> {
                 };
                 base.evaluate(&points, &[level.inflated(*inflation)], wanted, &mut scratch);
                 for (sum, part) in proposal.iter_mut().zip(&part) {
-                    let (a, b) = (*sum, part + share.ln());
-                    let (low, high) = (a.min(b), a.max(b));
-                    *sum = high + (low - high).exp().ln_1p();
+                    *sum = log_add(*sum, part + share.ln());
                 }
             }
             self.energy(&[time], &points, &mut energies);

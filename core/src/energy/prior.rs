@@ -3,14 +3,15 @@
 use super::{ModelSpec, Scale};
 use crate::Result;
 use crate::process::Process;
-use crate::system::{Covariance, GaussianMixture};
+use crate::system::GaussianMixture;
 
-/// A Gaussian without correlations.
+/// A Gaussian.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prior {
     /// Mean.
     pub mean: Vec<f64>,
-    /// Standard deviation: one for all columns in a model's coordinates, in those of its data perhaps one for each.
+    /// Standard deviation: one for all columns in a model's coordinates, in those of its data perhaps one for each, or a factor of the
+    /// covariance.
     pub std: Scale,
 }
 
@@ -33,19 +34,15 @@ impl Prior {
     pub fn points<T: Copy + Into<f64>>(&self, noise: &[T], points: &mut [f64]) {
         let dim = self.mean.len();
         for (point, z) in points.chunks_exact_mut(dim).zip(noise.chunks_exact(dim)) {
-            for (i, ((y, mean), z)) in point.iter_mut().zip(&self.mean).zip(z).enumerate() {
-                *y = mean + self.std.at(i) * (*z).into();
-            }
+            point.iter_mut().zip(z).for_each(|(y, z)| *y = (*z).into());
+            self.std.multiply(point);
+            point.iter_mut().zip(&self.mean).for_each(|(y, m)| *y += m);
         }
     }
 
     /// The same law as a mixture of one component.
     pub fn mixture(&self) -> Result<GaussianMixture> {
-        let squares = self.std.numbers().iter().map(|std| std * std).collect();
-        let covariance = match self.std {
-            Scale::Common(_) => Covariance::Isotropic(squares),
-            Scale::Columns(_) => Covariance::Diagonal(squares),
-        };
-        GaussianMixture::new(self.mean.len(), vec![1.0], self.mean.clone(), covariance)
+        let (dim, mean) = (self.mean.len(), self.mean.clone());
+        GaussianMixture::new(dim, vec![1.0], mean, self.std.covariance(dim))
     }
 }

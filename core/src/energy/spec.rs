@@ -192,6 +192,13 @@ impl ModelSpec {
         layout
     }
 
+    /// Bytes that an evaluation at one point needs at least, in single precision: the layers of all rows that the network makes of it.
+    pub fn bytes_of_point(&self) -> u128 {
+        let (width, depth) = self.network.size();
+        let columns = width as u128 * (depth as u128 + 3) + self.dim as u128;
+        4 * columns * self.network.rows_of_point()
+    }
+
     /// The level where F is pinned to zero: the noisiest for a diffusion, the first for an interpolant.
     pub fn reference_level(&self) -> usize {
         if self.process.is_interpolant() {

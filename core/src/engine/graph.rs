@@ -14,6 +14,28 @@ mod rowwise;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+/// Numbers of a node in a tile, and parameters of a graph: more than any memory holds, and so few that no sum of sizes can wrap
+/// around. The kernels work on addresses that are made of these sizes.
+const MOST_NUMBERS: usize = 1 << 40;
+/// Nodes of a graph: as many of the largest are still a number.
+const MOST_NODES: usize = 1 << 20;
+
+/// Numbers of a matrix in a tile of so many units. Sizes that cannot be are refused here, before an address is made of them.
+pub(crate) fn checked_len(rows: Rows, cols: usize, tile_units: usize) -> usize {
+    let (Rows::Global(m) | Rows::Unit(m)) = rows;
+    let units = match rows {
+        Rows::Global(_) => 1,
+        Rows::Unit(_) => tile_units,
+    };
+    let len = m.checked_mul(cols).and_then(|len| len.checked_mul(units));
+    match len {
+        Some(len) if len <= MOST_NUMBERS => len,
+        _ => {
+            panic!("{m} x {cols} numbers for each of {units} units are more than any memory holds")
+        }
+    }
+}
+
 /// A node of a [`Graph`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Node(pub(crate) u32);
@@ -173,6 +195,11 @@ impl Graph {
     }
 
     fn push(&mut self, op: Op, inputs: [Option<Node>; 2], rows: Rows, cols: usize) -> Node {
+        checked_len(rows, cols, 1);
+        assert!(
+            self.entries.len() < MOST_NODES,
+            "{MOST_NODES} nodes are no graph of rows"
+        );
         let entry = Entry {
             op,
             inputs,
@@ -198,12 +225,19 @@ impl Graph {
 
     /// The parameters `offset .. offset + rows * cols` as a matrix.
     pub fn param(&mut self, offset: usize, rows: usize, cols: usize) -> Node {
-        self.parameters = self.parameters.max(offset + rows * cols);
+        let end = offset.checked_add(checked_len(Rows::Global(rows), cols, 1));
+        let end = end.filter(|end| *end <= MOST_NUMBERS);
+        assert!(
+            end.is_some(),
+            "parameters from {offset} on, {rows} x {cols}, are more than there can be"
+        );
+        self.parameters = self.parameters.max(end.unwrap_or(0));
         self.push(Op::Param(offset), [None, None], Rows::Global(rows), cols)
     }
 
     /// A new input that the caller fills; returns its node and its slot.
     pub fn input(&mut self, rows: Rows, cols: usize) -> (Node, usize) {
+        checked_len(rows, cols, 1);
         let slot = self.inputs.len();
         self.inputs.push(Shape { rows, cols });
         (self.push(Op::Input(slot), [None, None], rows, cols), slot)
@@ -225,6 +259,7 @@ impl Graph {
 
     /// A new index input with `per_unit` entries for each unit; returns its slot.
     pub fn index(&mut self, per_unit: usize) -> usize {
+        checked_len(Rows::Unit(per_unit), 1, 1);
         self.index_slots.push(per_unit);
         self.index_slots.len() - 1
     }

@@ -1,16 +1,66 @@
 //! A small pool of threads that runs numbered jobs without allocating; results do not depend on who runs which job.
 
+use crate::error::{Error, Result};
+use std::cell::Cell;
+use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
+
+/// A pool in whose work this thread is, and the work around that.
+struct Frame {
+    pool: *const Shared,
+    thread: usize,
+    around: *const Frame,
+}
+
+thread_local! {
+    /// The innermost work of this thread. Frames lie on the stacks of the calls of `run` that are under way.
+    static FRAME: Cell<*const Frame> = const { Cell::new(ptr::null()) };
+}
+
+/// Enters a frame until dropped.
+struct Inside {
+    before: *const Frame,
+}
+
+impl Inside {
+    fn enter(frame: &Frame) -> Self {
+        Self {
+            before: FRAME.replace(frame),
+        }
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        FRAME.set(self.before);
+    }
+}
+
+/// The thread's number in this pool's work, if that is where it is called from.
+fn number_inside(pool: *const Shared) -> Option<usize> {
+    let mut frame = FRAME.get();
+    // SAFETY: every frame on the chain belongs to a call of `run` that has not returned: a thread leaves its frame before its part of the
+    // call ends, and a worker's chain goes on with that of the caller, who waits for it.
+    while let Some(found) = unsafe { frame.as_ref() } {
+        if found.pool == pool {
+            return Some(found.thread);
+        }
+        frame = found.around;
+    }
+    None
+}
 
 /// What the workers are asked to do: `job(thread, index)` for every index below `count`.
 struct Task {
     job: *const (dyn Fn(usize, usize) + Sync),
     count: usize,
+    /// The work in which the caller is.
+    around: *const Frame,
 }
 
-// SAFETY: the pointer is followed only between the start of `Pool::run` and its return, while the closure is borrowed
+// SAFETY: the pointers are followed only between the start of `Pool::run` and its return, while the closure is borrowed
 // there, and the closure is Sync.
 unsafe impl Send for Task {}
 
@@ -43,13 +93,14 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// A pool of `threads` threads, the caller's among them.
+    /// A pool of `threads` threads, the caller's among them, or as many as the system gives: results do not depend on it.
     pub fn new(threads: usize) -> Pool {
         let shared = Arc::new(Shared::default());
         let workers = (1..threads.max(1))
-            .map(|thread| {
+            .map_while(|thread| {
                 let shared = shared.clone();
-                std::thread::spawn(move || work(&shared, thread))
+                let work = move || work(&shared, thread);
+                std::thread::Builder::new().spawn(work).ok()
             })
             .collect();
         Pool {
@@ -57,6 +108,22 @@ impl Pool {
             workers,
             turn: Mutex::new(()),
         }
+    }
+
+    /// A pool of no fewer than `threads` threads.
+    pub fn exactly(threads: usize) -> Result<Pool> {
+        let pool = Pool::new(threads);
+        if pool.threads() < threads {
+            return Err(Error::Value {
+                name: "number of threads",
+                found: threads.to_string(),
+                expected: format!(
+                    "no more than the system gives to this process: {}; see ulimit -u and ulimit -v",
+                    pool.threads()
+                ),
+            });
+        }
+        Ok(pool)
     }
 
     /// One thread per core.
@@ -69,11 +136,22 @@ impl Pool {
         self.workers.len() + 1
     }
 
-    /// Runs `job(thread, index)` for every `index < count`; returns when all are done.
+    /// Runs `job(thread, index)` for every `index < count`; returns when all are done. A job may call it again: the threads are at work
+    /// then, and the inner jobs run one after the other on the thread that asks for them.
     pub fn run(&self, count: usize, job: &(dyn Fn(usize, usize) + Sync)) {
+        let pool = Arc::as_ptr(&self.shared);
+        if let Some(thread) = number_inside(pool) {
+            return (0..count).for_each(|index| job(thread, index));
+        }
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         self.shared.next.store(0, Ordering::Relaxed);
+        let frame = Frame {
+            pool,
+            thread: 0,
+            around: FRAME.get(),
+        };
         if self.workers.is_empty() || count <= 1 {
+            let _inside = Inside::enter(&frame);
             for index in 0..count {
                 job(0, index);
             }
@@ -92,12 +170,14 @@ impl Pool {
             state.task = Some(Task {
                 job: job_static,
                 count,
+                around: frame.around,
             });
             state.call += 1;
             state.panicked = false;
         }
         self.shared.wake.notify_all();
         let mine = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let _inside = Inside::enter(&frame);
             take_jobs(&self.shared, 0, count, job)
         }));
         let mut state = lock(&self.shared);
@@ -150,7 +230,7 @@ fn take_jobs(shared: &Shared, thread: usize, count: usize, job: &(dyn Fn(usize, 
 fn work(shared: &Shared, thread: usize) {
     let mut seen = 0;
     loop {
-        let (job, count) = {
+        let (job, count, around) = {
             let mut state = lock(shared);
             loop {
                 if state.quit {
@@ -158,7 +238,7 @@ fn work(shared: &Shared, thread: usize) {
                 }
                 match &state.task {
                     Some(task) if state.call != seen => {
-                        let found = (task.job, task.count);
+                        let found = (task.job, task.count, task.around);
                         seen = state.call;
                         state.busy += 1;
                         break found;
@@ -172,8 +252,14 @@ fn work(shared: &Shared, thread: usize) {
                 }
             }
         };
+        let frame = Frame {
+            pool: shared,
+            thread,
+            around,
+        };
         // SAFETY: `Pool::run` keeps the closure alive until `busy` is 0.
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let _inside = Inside::enter(&frame);
             take_jobs(shared, thread, count, unsafe { &*job })
         }));
         let mut state = lock(shared);
@@ -208,5 +294,43 @@ mod tests {
             assert!(panicked.is_err());
             pool.run(4, &|_, _| ());
         }
+    }
+
+    /// Work that enters its own pool again, straight and through another pool, in as many ways as there are: it used to wait for itself.
+    #[test]
+    fn a_pool_is_entered_again_from_its_own_work() {
+        let (done, ended) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            for threads in [1, 3] {
+                let (pool, other) = (Pool::new(threads), Pool::new(2));
+                let hits = AtomicU64::new(0);
+                for count in [1, 4] {
+                    pool.run(count, &|outer, _| {
+                        pool.run(5, &|inner, _| {
+                            assert_eq!(inner, outer);
+                            hits.fetch_add(1, Ordering::Relaxed);
+                        });
+                        other.run(3, &|_, _| {
+                            pool.run(2, &|_, _| {
+                                hits.fetch_add(1, Ordering::Relaxed);
+                            })
+                        });
+                    });
+                }
+                assert_eq!(hits.into_inner(), 5 * (5 + 3 * 2));
+                pool.run(3, &|_, _| ());
+            }
+            done.send(()).unwrap();
+        });
+        let patience = std::time::Duration::from_secs(60);
+        assert!(
+            ended.recv_timeout(patience).is_ok(),
+            "it waits for itself, or failed"
+        );
+    }
+
+    #[test]
+    fn threads_that_the_system_refuses_are_an_error() {
+        assert_eq!(Pool::exactly(3).unwrap().threads(), 3);
     }
 }

@@ -138,7 +138,7 @@ impl<T: Real> Program<T> {
         isa: Isa,
         tile_units: usize,
     ) -> Program<T> {
-        let plan = Plan::new(graph, outputs, tile_units, isa);
+        let plan = Plan::new(graph, outputs, tile_units.max(1), isa);
         let workspaces = (0..pool.threads())
             .map(|_| {
                 Mutex::new(Workspace {
@@ -236,7 +236,6 @@ impl<T: Real> Program<T> {
                     sink,
                 };
                 pool.run(this.chunk_count(units), &|thread, chunk| {
-                    let _flush = FlushDenormals::new();
                     this.run_chunk(&pass, thread, chunk);
                 });
                 self.reduce(units);
@@ -350,11 +349,13 @@ impl<T: Real> Program<T> {
                 index,
                 units: tile.len(),
             };
+            let flush = FlushDenormals::new();
             for instruction in &plan.stages[stage].tiles {
                 // SAFETY: places lie inside the arena, the chunk's sums, the globals (not written here), the packed
                 // matrices and the parameters, all allocated for this plan; the workspace and the chunk are locked.
                 unsafe { memory.execute(instruction) };
             }
+            drop(flush);
             if last {
                 sink(
                     chunk,

@@ -394,3 +394,70 @@ fn third_derivatives_agree_with_num_dual() {
         }
     }
 }
+
+/// Sizes whose product or sum wraps around would make addresses outside of every buffer.
+#[test]
+fn sizes_that_cannot_be_are_refused() {
+    type Build = fn(&mut Graph) -> Node;
+    let cases: [(&str, Build); 8] = [
+        ("offset", |g| g.param(usize::MAX - 3, 2, 2)),
+        ("parameters", |g| g.param(0, 1 << 33, 1 << 33)),
+        ("rows", |g| g.input(Rows::Unit(1 << 62), 4).0),
+        ("global rows", |g| g.input(Rows::Global(1 << 62), 4).0),
+        ("slice", |g| {
+            let (a, _) = g.input(Rows::Unit(2), 3);
+            g.slice(a, usize::MAX - 1, 3)
+        }),
+        ("slice beyond", |g| {
+            let (a, _) = g.input(Rows::Unit(2), 3);
+            g.slice(a, 2, 2)
+        }),
+        ("pad", |g| {
+            let (a, _) = g.input(Rows::Unit(2), 3);
+            g.pad(a, usize::MAX - 1, 3)
+        }),
+        ("constant", |g| {
+            g.constant(1.0, Shape::new(Rows::Unit(usize::MAX), 2))
+        }),
+    ];
+    for (name, build) in cases {
+        let refused = std::panic::catch_unwind(|| build(&mut Graph::new())).unwrap_err();
+        let text = refused.downcast_ref::<String>().map_or("", String::as_str);
+        assert!(!text.contains("overflow"), "{name}: {text}");
+    }
+    // Sizes that are possible alone and not in a tile.
+    let mut g = Graph::new();
+    let (a, _) = g.input(Rows::Unit(1 << 20), 1 << 19);
+    let pool = Arc::new(Pool::new(1));
+    let refused = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        Program::<f32>::with_tile(&g, &[a], pool, Isa::detect(), 1 << 50)
+    }));
+    assert!(refused.is_err());
+}
+
+/// Kernels flush denormal numbers; the code that fills and takes a tile is the caller's.
+#[test]
+fn callers_code_keeps_its_denormal_numbers() {
+    let halved = || std::hint::black_box(f64::MIN_POSITIVE) / std::hint::black_box(2.0);
+    let mut g = Graph::new();
+    let (a, slot) = g.input(Rows::Unit(1), 1);
+    let half = g.scale(a, 0.5);
+    for threads in [1, 3] {
+        let pool = Arc::new(Pool::new(threads));
+        let mut program = Program::<f64>::new(&g, &[half], pool, Isa::detect());
+        program.run(
+            &[],
+            100,
+            &|_, inputs| {
+                assert!(halved() > 0.0);
+                inputs.numbers(slot).fill(f64::MIN_POSITIVE);
+            },
+            &|_, _, outputs| {
+                assert!(halved() > 0.0);
+                let flushed = cfg!(all(target_arch = "x86_64", not(miri)));
+                assert!(outputs.numbers(0).iter().all(|x| (*x == 0.0) == flushed));
+            },
+        );
+        assert!(halved() > 0.0);
+    }
+}

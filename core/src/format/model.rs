@@ -20,11 +20,13 @@ mod tensor;
 pub use tensor::{Tensor, TensorData};
 
 use crate::{Error, Result};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::error::Category;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// The newest format version that is read, and the one that is written.
 pub const FORMAT_VERSION: u32 = 1;
@@ -41,7 +43,8 @@ const MAX_HEADER: usize = 100_000_000;
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelFile {
     kind: String,
-    content: Value,
+    /// JSON, as text: a value of an unknown shape takes up to a hundred times the room of its text.
+    content: String,
     tensors: BTreeMap<String, Tensor>,
 }
 
@@ -59,7 +62,7 @@ impl ModelFile {
         })?;
         Ok(Self {
             kind: kind.into(),
-            content,
+            content: content.to_string(),
             tensors: BTreeMap::new(),
         })
     }
@@ -97,9 +100,13 @@ impl ModelFile {
         )))
     }
 
-    /// The JSON document.
-    pub fn content(&self) -> &Value {
-        &self.content
+    /// The JSON document, whatever it holds. [`content_as`](Self::content_as) needs less room.
+    ///
+    /// # Errors
+    /// [`Error::ModelContent`] when it is not JSON.
+    pub fn content(&self) -> Result<Value> {
+        serde_json::from_str(&self.content)
+            .map_err(|error| unusable(format!("its description is not JSON ({error})")))
     }
 
     /// The JSON document as a typed value.
@@ -107,10 +114,11 @@ impl ModelFile {
     /// # Errors
     /// [`Error::ModelContent`] when it does not fit the type.
     pub fn content_as<T: DeserializeOwned>(&self) -> Result<T> {
-        T::deserialize(&self.content).map_err(|error| {
-            unusable(format!(
+        serde_json::from_str(&self.content).map_err(|error| match error.classify() {
+            Category::Data => unusable(format!(
                 "its description does not fit ({error}); it was written by another release"
-            ))
+            )),
+            _ => unusable(format!("its description is not JSON ({error})")),
         })
     }
 
@@ -179,7 +187,7 @@ impl ModelFile {
             ("program", PROGRAM.to_string()),
             ("format_version", FORMAT_VERSION.to_string()),
             ("kind", self.kind.clone()),
-            ("content", self.content.to_string()),
+            ("content", self.content.clone()),
         ];
         let metadata = metadata
             .into_iter()
@@ -219,15 +227,15 @@ impl ModelFile {
     }
 
     /// Reads what [`to_bytes`](Self::to_bytes) wrote. The bytes may come from anywhere: what is allocated is bounded
-    /// by a few times the data and a few dozen times the header at hand, and nothing in them can cause a panic.
+    /// by a few times the bytes at hand, and nothing in them can cause a panic.
     ///
     /// # Errors
     /// [`Error::NotModel`], [`Error::ModelLength`], [`Error::ModelNewer`], [`Error::ModelAltered`] or
     /// [`Error::ModelContent`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let (header, data) = split_header(bytes)?;
-        let metadata = own_metadata(&header)?;
-        let entries = read_entries(&header)?;
+        let metadata = own_metadata(header)?;
+        let entries = read_entries(header)?;
         let announced = entries.last().map_or(0, |entry| entry.end);
         if announced != data.len() {
             let before = bytes.len() - data.len();
@@ -241,22 +249,21 @@ impl ModelFile {
         check_seal(bytes)?;
         // From here on the bytes are those that a writer sealed; a refusal means that the writer was not ours.
         let mut file = Self {
-            kind: metadata_text(metadata, "kind")?.into(),
-            content: serde_json::from_str(metadata_text(metadata, "content")?)
-                .map_err(|error| unusable(format!("its description is not JSON ({error})")))?,
+            kind: lacking(metadata.kind.as_ref(), "kind")?.clone(),
+            content: lacking(metadata.content.as_ref(), "content")?.clone(),
             tensors: BTreeMap::new(),
         };
         for entry in entries.iter().filter(|entry| entry.name != SEAL) {
             let bytes = data
                 .get(entry.start..entry.end)
                 .ok_or_else(|| entry.refused("lies outside the file"))?;
-            let data = TensorData::read(entry.type_name, bytes)
+            let data = TensorData::read(&entry.type_name, bytes)
                 .ok_or_else(|| entry.refused("is neither F32, F64 nor U64"))?;
             if data.len().checked_mul(data.size()) != Some(bytes.len()) {
                 return Err(entry.refused("does not fill its place"));
             }
             let tensor = Tensor::new(entry.shape.clone(), data)?;
-            file.tensors.insert(entry.name.into(), tensor);
+            file.tensors.insert(entry.name.clone(), tensor);
         }
         Ok(file)
     }
@@ -268,44 +275,15 @@ fn entry(type_name: &str, shape: &[usize], start: usize, end: usize) -> Value {
 }
 
 /// One tensor's line in the header, as read.
-struct Entry<'a> {
-    name: &'a str,
-    type_name: &'a str,
+struct Entry {
+    name: String,
+    type_name: String,
     shape: Vec<usize>,
     start: usize,
     end: usize,
 }
 
-impl<'a> Entry<'a> {
-    fn read(name: &'a str, value: &'a Value) -> Result<Self> {
-        let numbers = |key: &str| -> Option<Vec<usize>> {
-            let list = value.get(key)?.as_array()?;
-            list.iter()
-                .map(|number| {
-                    number
-                        .as_u64()
-                        .and_then(|number| usize::try_from(number).ok())
-                })
-                .collect()
-        };
-        let parts = || {
-            let type_name = value.get("dtype")?.as_str()?;
-            let &[start, end] = numbers("data_offsets")?.as_slice() else {
-                return None;
-            };
-            Some(Self {
-                name,
-                type_name,
-                shape: numbers("shape")?,
-                start,
-                end,
-            })
-        };
-        parts().ok_or_else(|| Error::NotModel {
-            problem: "the header has an entry that is not a tensor".into(),
-        })
-    }
-
+impl Entry {
     fn refused(&self, problem: &str) -> Error {
         let name: String = self
             .name
@@ -317,14 +295,76 @@ impl<'a> Entry<'a> {
     }
 }
 
+/// A tensor's line as JSON has it. Typed, so that a header of other things ends where the first of them stands.
+#[derive(Deserialize)]
+struct Line {
+    dtype: String,
+    shape: Vec<usize>,
+    data_offsets: [usize; 2],
+}
+
+/// Our own part of the header; others may stand beside it.
+#[derive(Default, Deserialize)]
+struct Metadata {
+    program: Option<String>,
+    format_version: Option<String>,
+    kind: Option<String>,
+    content: Option<String>,
+}
+
+/// The header without its tensors.
+#[derive(Deserialize)]
+struct MetadataAlone {
+    __metadata__: Option<Metadata>,
+}
+
+/// The header's tensors.
+struct Tensors(Vec<Entry>);
+
+impl<'de> Deserialize<'de> for Tensors {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        struct Lines;
+        impl<'de> Visitor<'de> for Lines {
+            type Value = Tensors;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("tensors by name")
+            }
+            fn visit_map<A: MapAccess<'de>>(
+                self,
+                mut map: A,
+            ) -> std::result::Result<Tensors, A::Error> {
+                let mut entries = Vec::new();
+                while let Some(name) = map.next_key::<String>()? {
+                    if name == "__metadata__" {
+                        map.next_value::<IgnoredAny>()?;
+                        continue;
+                    }
+                    let Line {
+                        dtype,
+                        shape,
+                        data_offsets: [start, end],
+                    } = map.next_value()?;
+                    entries.push(Entry {
+                        name,
+                        type_name: dtype,
+                        shape,
+                        start,
+                        end,
+                    });
+                }
+                Ok(Tensors(entries))
+            }
+        }
+        deserializer.deserialize_map(Lines)
+    }
+}
+
 /// All tensors in the order of their places, which must follow each other without gap or overlap: otherwise a small
 /// file could announce the same data many times over and exhaust memory.
-fn read_entries(header: &Map<String, Value>) -> Result<Vec<Entry<'_>>> {
-    let mut entries = header
-        .iter()
-        .filter(|(name, _)| *name != "__metadata__")
-        .map(|(name, value)| Entry::read(name, value))
-        .collect::<Result<Vec<_>>>()?;
+fn read_entries(header: &[u8]) -> Result<Vec<Entry>> {
+    let Tensors(mut entries) = serde_json::from_slice(header).map_err(|_| Error::NotModel {
+        problem: "the header has an entry that is not a tensor".into(),
+    })?;
     entries.sort_by_key(|entry| (entry.start, entry.end));
     let mut end = 0;
     for entry in &entries {
@@ -338,8 +378,8 @@ fn read_entries(header: &Map<String, Value>) -> Result<Vec<Entry<'_>>> {
     Ok(entries)
 }
 
-/// Cuts the file into its parsed header and its data.
-fn split_header(bytes: &[u8]) -> Result<(Map<String, Value>, &[u8])> {
+/// Cuts the file into its header and its data.
+fn split_header(bytes: &[u8]) -> Result<(&[u8], &[u8])> {
     let Some((length, rest)) = bytes.split_first_chunk::<PREFIX>() else {
         let expected = "at least a header".to_string();
         return Err(Error::ModelLength {
@@ -347,14 +387,7 @@ fn split_header(bytes: &[u8]) -> Result<(Map<String, Value>, &[u8])> {
             expected,
         });
     };
-    let not_model = |problem: &str| Error::NotModel {
-        problem: problem.into(),
-    };
-    let length = u64::from_le_bytes(*length);
-    let length = usize::try_from(length)
-        .ok()
-        .filter(|&length| length <= MAX_HEADER);
-    let length = length.ok_or_else(|| not_model("it is not a safetensors file"))?;
+    let length = header_length(*length)?;
     let Some((header, data)) = rest.split_at_checked(length) else {
         let expected = format!("more than {}", PREFIX + length);
         return Err(Error::ModelLength {
@@ -362,21 +395,60 @@ fn split_header(bytes: &[u8]) -> Result<(Map<String, Value>, &[u8])> {
             expected,
         });
     };
-    let header = serde_json::from_slice(header)
-        .map_err(|_| not_model("it is not a safetensors file (the header is not JSON)"))?;
     Ok((header, data))
 }
 
+fn header_length(prefix: [u8; PREFIX]) -> Result<usize> {
+    // The shortest JSON object has two bytes.
+    usize::try_from(u64::from_le_bytes(prefix))
+        .ok()
+        .filter(|length| (2..=MAX_HEADER).contains(length))
+        .ok_or_else(|| Error::NotModel {
+            problem: "it is not a safetensors file".into(),
+        })
+}
+
+/// Length of the header of a file that begins like this, so that a file which is no model need not be read. As many bytes as
+/// [`START`] or the whole file.
+///
+/// # Errors
+/// [`Error::NotModel`] or [`Error::ModelLength`].
+pub fn peek(start: &[u8]) -> Result<usize> {
+    let (length, rest) = start
+        .split_first_chunk::<PREFIX>()
+        .ok_or(Error::ModelLength {
+            found: start.len(),
+            expected: "at least a header".into(),
+        })?;
+    let length = header_length(*length)?;
+    match rest.first() {
+        Some(b'{') | None => Ok(length),
+        Some(_) => Err(Error::NotModel {
+            problem: "it is not a safetensors file (the header is not JSON)".into(),
+        }),
+    }
+}
+
+/// Bytes that [`peek`] wants to see.
+pub const START: usize = PREFIX + 1;
+
 /// Finds our own metadata and refuses files of other programs and of later releases. Comes before all other checks,
 /// because a later release may have changed everything else.
-fn own_metadata(header: &Map<String, Value>) -> Result<&Value> {
-    let metadata = header
-        .get("__metadata__")
-        .filter(|metadata| metadata["program"] == PROGRAM);
-    let metadata = metadata.ok_or_else(|| Error::NotModel {
-        problem: "it is a safetensors file of another program".into(),
+fn own_metadata(header: &[u8]) -> Result<Metadata> {
+    let not_model = |problem: &str| Error::NotModel {
+        problem: problem.into(),
+    };
+    let found: MetadataAlone = serde_json::from_slice(header).map_err(|error| {
+        not_model(match error.classify() {
+            Category::Data => "it is a safetensors file of another program",
+            _ => "it is not a safetensors file (the header is not JSON)",
+        })
     })?;
-    let version = metadata_text(metadata, "format_version")?;
+    let metadata = found
+        .__metadata__
+        .filter(|metadata| metadata.program.as_deref() == Some(PROGRAM))
+        .ok_or_else(|| not_model("it is a safetensors file of another program"))?;
+    let version = lacking(metadata.format_version.as_ref(), "format_version")?;
     match version.parse::<u32>() {
         Ok(1..=FORMAT_VERSION) => Ok(metadata),
         _ => Err(Error::ModelNewer {
@@ -390,11 +462,8 @@ fn own_metadata(header: &Map<String, Value>) -> Result<&Value> {
     }
 }
 
-fn metadata_text<'a>(metadata: &'a Value, key: &str) -> Result<&'a str> {
-    metadata
-        .get(key)
-        .and_then(Value::as_str)
-        .ok_or_else(|| unusable(format!("its metadata lack '{key}'")))
+fn lacking<'a>(text: Option<&'a String>, key: &str) -> Result<&'a String> {
+    text.ok_or_else(|| unusable(format!("its metadata lack '{key}'")))
 }
 
 /// Compares the last 32 bytes with the SHA-256 of all others.

@@ -28,7 +28,7 @@ fn threads_do_not_change_a_bit_and_kernels_hardly_anything() {
         let mbar = Mbar::solve(&matrix, &counts, &settings).unwrap();
         (mbar.log_z(), mbar.covariance().to_vec())
     };
-    let reference = solve(1, Isa::Portable);
+    let reference = solve(1, Isa::PORTABLE);
     for isa in Isa::available() {
         let one = solve(1, isa);
         assert_eq!(one, solve(3, isa), "{isa}");

@@ -5,12 +5,13 @@
 //!
 //! `q_t` is the equal mixture of the noised base, inflated 1, 1.5, 2 and 3 times.
 
-use super::fill::{Fill, Filler, Tile};
+use super::fill::{Fill, Filler, Setup, Tile};
 use super::{Objective, Scene, Teaches};
 use crate::base::{BaseEnds, INFLATIONS, Level, Marginal, MixtureBase, Scratch, Spread, Wanted};
 use crate::energy::ModelSpec;
 use crate::engine::{Function, Isa, Node, Real};
 use crate::rng::{Purpose, Stream};
+use crate::system::log_sum::log_add;
 use crate::{Error, Result};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -76,12 +77,12 @@ impl Filler for Anchor {
         vec![(levels, spec.dim), (levels, 1), (levels, 1)]
     }
 
-    fn build<T: Real>(&self, spec: &ModelSpec, times: &[f64], slots: &[usize]) -> Box<dyn Fill<T>> {
-        let Ok(marginal) = anchor_base(spec).and_then(|base| base.marginal(Isa::detect())) else {
+    fn build<T: Real>(&self, setup: &Setup<'_>, slots: &[usize]) -> Box<dyn Fill<T>> {
+        let Setup { spec, times, .. } = *setup;
+        let Ok(marginal) = anchor_base(spec).and_then(|base| base.marginal(setup.isa)) else {
             unreachable!("the base was tried when the model was validated")
         };
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let desks = (0..threads).map(|_| Desk::new(&marginal)).collect();
+        let desks = (0..setup.threads).map(|_| Desk::new(&marginal)).collect();
         Box::new(Anchors {
             marginal,
             grid: times.iter().map(|&t| Level::at(&spec.process, t)).collect(),
@@ -267,8 +268,7 @@ impl Anchors {
                 continue;
             }
             for (sum, part) in sum.iter_mut().zip(part.iter()) {
-                let (low, high) = (sum.min(*part), sum.max(*part));
-                *sum = high + (low - high).exp().ln_1p();
+                *sum = log_add(*sum, *part);
             }
         }
     }

@@ -6,7 +6,7 @@ use std::fmt::Debug;
 use std::ops::Range;
 
 use crate::energy::{Energy, ModelSpec};
-use crate::engine::{Inputs, Real};
+use crate::engine::{Inputs, Isa, Real};
 use crate::rng::Part;
 
 /// Coefficients of `y = alpha x_0 + beta x_1 + gamma z` at a time.
@@ -162,31 +162,44 @@ pub trait Fill<T>: Send + Sync {
     fn fill(&self, tile: &mut Tile<'_, '_, T>);
 }
 
+/// What fillers get ready for.
+#[derive(Debug, Clone, Copy)]
+pub struct Setup<'a> {
+    /// The model.
+    pub spec: &'a ModelSpec,
+    /// Times of the grid, to tabulate what depends on them; empty for times beside it.
+    pub times: &'a [f64],
+    /// Kernels.
+    pub isa: Isa,
+    /// Threads that fill at once.
+    pub threads: usize,
+}
+
 /// What slots are declared with. Equal fillers share their slots.
 pub trait Filler: Debug + Copy + PartialEq + Send + Sync + 'static {
     /// Rows per unit and columns of each slot, for rows of so many levels.
     fn shapes(&self, spec: &ModelSpec, levels: usize) -> Vec<(usize, usize)>;
 
-    /// Gets ready to fill these slots. `times` are those of the grid, to tabulate what depends on them; empty for times beside it.
-    fn build<T: Real>(&self, spec: &ModelSpec, times: &[f64], slots: &[usize]) -> Box<dyn Fill<T>>;
+    /// Gets ready to fill these slots.
+    fn build<T: Real>(&self, setup: &Setup<'_>, slots: &[usize]) -> Box<dyn Fill<T>>;
 }
 
 /// A filler of any kind; see [`Filler`].
 pub trait AnyFiller: Debug + Send + Sync {
     /// In single precision.
-    fn single(&self, spec: &ModelSpec, times: &[f64], slots: &[usize]) -> Box<dyn Fill<f32>>;
+    fn single(&self, setup: &Setup<'_>, slots: &[usize]) -> Box<dyn Fill<f32>>;
     /// In double precision.
-    fn double(&self, spec: &ModelSpec, times: &[f64], slots: &[usize]) -> Box<dyn Fill<f64>>;
+    fn double(&self, setup: &Setup<'_>, slots: &[usize]) -> Box<dyn Fill<f64>>;
     /// For comparison.
     fn as_any(&self) -> &dyn Any;
 }
 
 impl<F: Filler> AnyFiller for F {
-    fn single(&self, spec: &ModelSpec, times: &[f64], slots: &[usize]) -> Box<dyn Fill<f32>> {
-        self.build(spec, times, slots)
+    fn single(&self, setup: &Setup<'_>, slots: &[usize]) -> Box<dyn Fill<f32>> {
+        self.build(setup, slots)
     }
-    fn double(&self, spec: &ModelSpec, times: &[f64], slots: &[usize]) -> Box<dyn Fill<f64>> {
-        self.build(spec, times, slots)
+    fn double(&self, setup: &Setup<'_>, slots: &[usize]) -> Box<dyn Fill<f64>> {
+        self.build(setup, slots)
     }
     fn as_any(&self) -> &dyn Any {
         self
@@ -204,12 +217,12 @@ pub struct Filled {
 
 impl Filled {
     /// The object that fills, for the numbers of a step.
-    pub fn build<T: Real>(&self, spec: &ModelSpec, times: &[f64]) -> Box<dyn Fill<T>> {
+    pub fn build<T: Real>(&self, setup: &Setup<'_>) -> Box<dyn Fill<T>> {
         let (filler, slots) = (&self.filler, &self.slots);
         let built: Box<dyn Any> = if TypeId::of::<T>() == TypeId::of::<f32>() {
-            Box::new(filler.single(spec, times, slots))
+            Box::new(filler.single(setup, slots))
         } else {
-            Box::new(filler.double(spec, times, slots))
+            Box::new(filler.double(setup, slots))
         };
         match built.downcast() {
             Ok(fill) => *fill,

@@ -9,7 +9,7 @@
 //! `N(S mu, S^2 sd^2 + gamma^2)` up to terms of order `S^2`; nothing else is needed. The data end, and both ends of an
 //! interpolant (times 0 and 1), come from a system with known densities.
 
-use super::fill::{Fill, Filler, Mixing, Tile};
+use super::fill::{Fill, Filler, Mixing, Setup, Tile};
 use super::setting::{SettingList, Words};
 use super::{Objective, Scene, Teaches};
 use crate::energy::ModelSpec;
@@ -152,7 +152,7 @@ impl Filler for Ends {
         vec![(e, spec.dim), (levels + e, e)]
     }
 
-    fn build<T: Real>(&self, _: &ModelSpec, _: &[f64], slots: &[usize]) -> Box<dyn Fill<T>> {
+    fn build<T: Real>(&self, _: &Setup<'_>, slots: &[usize]) -> Box<dyn Fill<T>> {
         Box::new(EndPoints {
             ends: *self,
             points: slots[0],

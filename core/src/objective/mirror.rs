@@ -1,6 +1,6 @@
 //! Mirror points `X_t - gamma z`, for antithetic estimates.
 
-use super::fill::{Fill, Filler, Tile};
+use super::fill::{Fill, Filler, Setup, Tile};
 use crate::energy::ModelSpec;
 use crate::engine::Real;
 
@@ -13,7 +13,7 @@ impl Filler for Mirror {
         vec![(levels, spec.dim)]
     }
 
-    fn build<T: Real>(&self, _: &ModelSpec, _: &[f64], slots: &[usize]) -> Box<dyn Fill<T>> {
+    fn build<T: Real>(&self, _: &Setup<'_>, slots: &[usize]) -> Box<dyn Fill<T>> {
         Box::new(MirrorPoints { points: slots[0] })
     }
 }

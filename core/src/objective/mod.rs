@@ -34,7 +34,7 @@ pub use ctsm::Ctsm;
 pub use diffclf::Diffclf;
 pub use dre_infinity::DreInfinity;
 pub use dsm::Dsm;
-pub use fill::{AnyFiller, Fill, Filled, Filler, Mixing, RowSlots, Scratch, Tile};
+pub use fill::{AnyFiller, Fill, Filled, Filler, Mixing, RowSlots, Scratch, Setup, Tile};
 pub use fokker_planck::{FokkerPlanck, Laplacian};
 pub use known_diffclf::{Ends, KnownDiffclf};
 pub use name::{ObjectiveName, Term, closeness, parse_terms, validate_terms};

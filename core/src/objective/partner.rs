@@ -1,7 +1,7 @@
 //! Partners: a second noisy point of the same source row at a close time, for losses that compare neighbouring times.
 
 use super::column::TimeWeight;
-use super::fill::{Fill, Filler, Mixing, Tile};
+use super::fill::{Fill, Filler, Mixing, Setup, Tile};
 use crate::energy::ModelSpec;
 use crate::engine::Real;
 use crate::rng::Purpose;
@@ -113,14 +113,15 @@ impl Filler for Partner {
         vec![(levels, spec.dim); slots]
     }
 
-    fn build<T: Real>(&self, spec: &ModelSpec, times: &[f64], slots: &[usize]) -> Box<dyn Fill<T>> {
+    fn build<T: Real>(&self, setup: &Setup<'_>, slots: &[usize]) -> Box<dyn Fill<T>> {
         Box::new(PartnerPoints {
             partner: *self,
             points: slots[0],
             forward: slots.get(1).copied(),
-            table: times
+            table: setup
+                .times
                 .iter()
-                .map(|&t| PartnerMixing::at(spec, *self, t))
+                .map(|&t| PartnerMixing::at(setup.spec, *self, t))
                 .collect(),
         })
     }

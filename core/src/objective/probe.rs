@@ -1,6 +1,6 @@
 //! Rademacher probes: vectors of random signs, by which traces are estimated (Hutchinson 1989).
 
-use super::fill::{Fill, Filler, Tile};
+use super::fill::{Fill, Filler, Setup, Tile};
 use crate::energy::ModelSpec;
 use crate::engine::Real;
 use crate::rng::{Part, Purpose, Stream};
@@ -14,7 +14,7 @@ impl Filler for Probe {
         vec![(levels, spec.dim)]
     }
 
-    fn build<T: Real>(&self, _: &ModelSpec, _: &[f64], slots: &[usize]) -> Box<dyn Fill<T>> {
+    fn build<T: Real>(&self, _: &Setup<'_>, slots: &[usize]) -> Box<dyn Fill<T>> {
         Box::new(Signs {
             number: self.0,
             slot: slots[0],

@@ -7,7 +7,7 @@
 //! small, bounded where it is large), `gamma^2` for interpolants.
 
 use super::column::ObjectiveColumn;
-use super::fill::{Fill, Filler, Tile};
+use super::fill::{Fill, Filler, Setup, Tile};
 use super::{Objective, Scene, Teaches};
 use crate::energy::ModelSpec;
 use crate::engine::{Node, Real};
@@ -61,7 +61,7 @@ impl Filler for SourceScores {
         vec![(1, spec.dim); if spec.process.is_interpolant() { 2 } else { 1 }]
     }
 
-    fn build<T: Real>(&self, _: &ModelSpec, _: &[f64], slots: &[usize]) -> Box<dyn Fill<T>> {
+    fn build<T: Real>(&self, _: &Setup<'_>, slots: &[usize]) -> Box<dyn Fill<T>> {
         Box::new(Scores {
             start: slots[0],
             end: slots.get(1).copied(),

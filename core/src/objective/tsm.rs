@@ -1,7 +1,7 @@
 //! Time score matching: `tau^2 (time_score(t, y) - d/dt log p_t(y))^2`, for systems whose exact time score is known.
 
 use super::column::{ObjectiveColumn, TimeWeight};
-use super::fill::{Fill, Filler, Tile};
+use super::fill::{Fill, Filler, Setup, Tile};
 use super::setting::SettingList;
 use super::{Objective, Scene, Teaches};
 use crate::Result;
@@ -76,7 +76,7 @@ impl Filler for ExactTimeScore {
         vec![(levels, 1)]
     }
 
-    fn build<T: Real>(&self, _: &ModelSpec, _: &[f64], slots: &[usize]) -> Box<dyn Fill<T>> {
+    fn build<T: Real>(&self, _: &Setup<'_>, slots: &[usize]) -> Box<dyn Fill<T>> {
         Box::new(TimeScores { slot: slots[0] })
     }
 }

@@ -1,8 +1,8 @@
 //! The process of Karras et al. 2022 (EDM): S = 1, sigma(t) = t; time is the noise level itself.
 
 use super::{Schedule, check_positive};
-use crate::Result;
 use crate::citation::Cites;
+use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 
 /// sigma(t) = t on [0, sigma_max].
@@ -29,7 +29,16 @@ impl Schedule for Edm {
     }
 
     fn validate(&self) -> Result<()> {
-        check_positive("sigma_max of the edm process", self.sigma_max)
+        check_positive("sigma_max of the edm process", self.sigma_max)?;
+        // Beyond, squares of noise levels are no numbers any more.
+        if (1e-100..=1e100).contains(&self.sigma_max) {
+            return Ok(());
+        }
+        Err(Error::Value {
+            name: "sigma_max of the edm process",
+            found: self.sigma_max.to_string(),
+            expected: "a number from 1e-100 to 1e100".into(),
+        })
     }
 
     fn horizon(&self) -> f64 {

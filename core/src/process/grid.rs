@@ -1,6 +1,6 @@
 //! The time grid: the levels t_0 < t_1 < ... on which a model's free energies live and its classes are drawn.
 
-use super::Process;
+use super::{Edm, Process, Schedule};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 
@@ -136,11 +136,18 @@ impl TimeGrid {
                 (1e-4, 1.0 - 1e-4, default_spacing())
             }
             Process::Linear(_) | Process::Trigonometric(_) => (1e-3, 1.0 - 1e-3, default_spacing()),
-            Process::Edm(edm) => (
-                2.5e-5 * edm.sigma_max,
-                edm.sigma_max,
-                Spacing::Power { rho: default_rho() },
-            ),
+            Process::Edm(edm) => {
+                // A noise level that the process itself refuses has no grid: that of the usual one stands in.
+                let sigma_max = match edm.validate() {
+                    Ok(()) => edm.sigma_max,
+                    Err(_) => Edm::default().sigma_max,
+                };
+                (
+                    2.5e-5 * sigma_max,
+                    sigma_max,
+                    Spacing::Power { rho: default_rho() },
+                )
+            }
         };
         Self::new(default_levels(), t_min, t_max, spacing)
             .expect("t_min and t_max are far apart for every process")
@@ -208,6 +215,15 @@ impl TimeGrid {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_that_is_refused_has_a_grid_nonetheless() {
+        for sigma_max in [-1.0, 0.0, f64::NAN, f64::INFINITY, 1e-323, 1e300] {
+            let process = Process::Edm(Edm { sigma_max });
+            assert!(process.validate().is_err(), "{sigma_max}");
+            assert_eq!(TimeGrid::default_for(&process).levels(), 512);
+        }
+    }
 
     #[test]
     fn defaults_are_those_of_the_papers() {

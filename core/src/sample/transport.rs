@@ -310,7 +310,7 @@ mod tests {
         map.to_data(&mut origin);
         let (mut log_q, mut log_f) = (0.0, 0.0);
         for i in 0..2 {
-            let scale = map.scale.at(i);
+            let scale = map.scale.diagonal(i);
             log_q += normal(x[i], mean[i], scale * there.sqrt());
             log_f += normal(y[i], origin[i], scale * here.sqrt());
             let expected = mean[i] + scale * there.sqrt() * f64::from(noise[i]);

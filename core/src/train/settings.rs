@@ -169,6 +169,7 @@ impl TrainSettings {
 
     /// Steps of all stages.
     pub fn steps(&self) -> u64 {
-        self.stages.iter().map(|s| s.steps).sum()
+        let steps = self.stages.iter().map(|s| s.steps);
+        steps.fold(0, u64::saturating_add)
     }
 }

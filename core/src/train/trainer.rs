@@ -151,11 +151,21 @@ impl Trainer {
             && kept(&state.average, self.settings.average.is_some())
             && (state.best_params.is_empty() || state.best_params.len() == n)
             && state.stage <= self.settings.stages.len()
-            && state.stage_start <= state.step;
+            && state.stage_start <= state.step
+            && state.step <= self.settings.steps()
+            // A stage whose steps are all done is not the present one.
+            && (self.settings.stages.get(state.stage))
+                .is_none_or(|stage| state.step - state.stage_start < stage.steps.max(1));
         if !fits {
             return Err(Error::Shape {
                 what: "the checkpoint".into(),
-                found: format!("{} parameters at stage {}", state.params.len(), state.stage),
+                found: format!(
+                    "{} parameters at step {} of stage {}, which began at step {}",
+                    state.params.len(),
+                    state.step,
+                    state.stage,
+                    state.stage_start
+                ),
                 expected: format!(
                     "{n} parameters of a run with these settings; train into a new folder"
                 ),

@@ -3,9 +3,9 @@
 use crate::heatmap::Heatmap;
 use crate::page::Figure;
 use crate::standalone;
-use diffclf_run::files::{refuse_overwrite, write_atomic};
-use diffclf_run::{Error, Result};
-use std::path::Path;
+use diffclf_run::Result;
+use diffclf_run::outputs;
+use std::path::{Path, PathBuf};
 
 /// Pictures by name.
 #[derive(Default)]
@@ -35,15 +35,12 @@ impl Album {
 
     /// Writes all pictures into a folder, which is made if it is not there.
     pub fn write(&self, folder: &Path, force: bool) -> Result<()> {
-        std::fs::create_dir_all(folder).map_err(|source| Error::Write {
-            path: folder.to_path_buf(),
-            source,
-        })?;
-        for (name, _) in &self.pictures {
-            refuse_overwrite(&folder.join(name), force)?;
-        }
-        for (name, bytes) in &self.pictures {
-            write_atomic(&folder.join(name), |writer| Ok(writer.write_all(bytes)?))?;
+        outputs::plan_folder(folder)?;
+        let names = self.pictures.iter().map(|(name, _)| folder.join(name));
+        let paths: Vec<_> = names.collect();
+        outputs::plan(paths.iter().map(PathBuf::as_path), force)?;
+        for (path, (_, bytes)) in paths.iter().zip(&self.pictures) {
+            outputs::write(path, force, |writer| Ok(writer.write_all(bytes)?))?;
         }
         Ok(())
     }

@@ -13,9 +13,11 @@ use diffclf::metric::diagnose::Diagnosis;
 use diffclf::metric::{Evaluation, EvaluationSettings};
 use diffclf::model::Content;
 use diffclf_run::exact::known_path;
-use diffclf_run::files::{read_model, write_atomic};
+use diffclf_run::files::{read_model, read_text};
 use diffclf_run::judging::{Judging, diagnosis_settings, log_lines};
 use diffclf_run::machine::Machine;
+use diffclf_run::memory::refuse_rows;
+use diffclf_run::outputs;
 use diffclf_run::run_folder::{CONFIG, LOG};
 use diffclf_run::words::Setting;
 use diffclf_run::{Error, Result, Watch, words};
@@ -66,8 +68,16 @@ pub struct Wish<'a> {
     pub command: String,
 }
 
-/// Writes the page, and its pictures if a folder is given for them.
-pub fn write(wish: &Wish<'_>, output: &Path, figures: Option<&Path>, force: bool) -> Result<()> {
+/// Writes the page, and its pictures if a folder is given for them. Returns the diagnosis on it, if there is one.
+pub fn write(
+    wish: &Wish<'_>,
+    output: &Path,
+    figures: Option<&Path>,
+    force: bool,
+) -> Result<Option<Diagnosis>> {
+    if let Some(folder) = figures {
+        outputs::plan_folder(folder)?;
+    }
     let begin = Instant::now();
     let material = gather(wish)?;
     let (page, album) = sections::page(&material, begin);
@@ -75,7 +85,10 @@ pub fn write(wish: &Wish<'_>, output: &Path, figures: Option<&Path>, force: bool
         album.write(folder, force)?;
     }
     let html = page.html();
-    write_atomic(output, |writer| Ok(writer.write_all(html.as_bytes())?))
+    outputs::write(output, force, |writer| {
+        Ok(writer.write_all(html.as_bytes())?)
+    })?;
+    Ok(material.diagnosis)
 }
 
 /// Reads and computes; only the model itself must be there.
@@ -95,6 +108,7 @@ fn gather(wish: &Wish<'_>) -> Result<Material> {
             )
         )));
     }
+    refuse_rows("points", wish.points, dim, 32)?;
     let energy = model.energy(wish.machine.pool()?, wish.machine.isa()?)?;
     let mut progress = wish.watch.begin("report", 3, 0);
     let mut judging = match Judging::gather(&content, wish.data, &wish.model) {
@@ -146,7 +160,7 @@ fn gather(wish: &Wish<'_>) -> Result<Material> {
     Ok(Material {
         name: name.map_or("model".into(), |name| name.to_string_lossy().into_owned()),
         view: View::new(&content, judging.as_ref(), wish.pair),
-        config: std::fs::read_to_string(wish.model.with_file_name(CONFIG)).ok(),
+        config: read_text(&wish.model.with_file_name(CONFIG)).ok(),
         log: log_lines(&wish.model.with_file_name(LOG)),
         problem: diagnosis.as_ref().err().cloned(),
         diagnosis: diagnosis.ok(),

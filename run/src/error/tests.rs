@@ -47,6 +47,41 @@ fn each_error_says_what_was_found_and_what_to_do() {
             Error::Refused(words!("give it with ", Setting::to("end", "B.npy"))),
             "give it with <end B.npy>",
         ),
+        (
+            Error::Appeared {
+                path: "a.npy".into(),
+                kept: "a.npy.2".into(),
+            },
+            "a.npy appeared while the program worked and stays as it is; the result is in a.npy.2",
+        ),
+        (
+            Error::Twice {
+                path: "a.npy".into(),
+            },
+            "two results would go to a.npy; give each",
+        ),
+        (
+            Error::NoPlace {
+                path: "x/a.npy".into(),
+                source: io(ErrorKind::NotFound),
+            },
+            "cannot write x/a.npy: entity not found; create the folder",
+        ),
+        (
+            Error::Memory {
+                what: "this".into(),
+                needed: 2_500_000_000,
+                available: 3_000_000,
+            },
+            "this needs at least 2.5 GB of memory, and 3 MB are at hand; take less",
+        ),
+        (
+            Error::DataChanged {
+                name: "a.npy".into(),
+                folder: "runs/a".into(),
+            },
+            "a.npy was changed while it was trained on; what was learned before is in runs/a: bring",
+        ),
         (Error::Nothing, "<system NAME> <dim D>"),
         (
             data(DataFault::NotFinite {

@@ -54,7 +54,7 @@ pub fn of(mut series: [Vec<f64>; 2], independent: bool, resample: Resample) -> R
     }
     let [forward, reverse] = &series;
     let found = bar(forward, reverse)?;
-    let bootstrap_error = match resample.replicas {
+    let bootstrap_error = match resample.checked()? {
         Some(replicas) => {
             let blocks = if independent {
                 [Blocks::SINGLE; 2]

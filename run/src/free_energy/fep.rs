@@ -70,7 +70,7 @@ pub fn of(
 
 fn direction(works: &[f64], correlated: bool, resample: Resample) -> Result<Direction> {
     let result = perturbation(works, correlated)?;
-    let bootstrap_error = match resample.replicas {
+    let bootstrap_error = match resample.checked()? {
         Some(replicas) => {
             let blocks = if correlated {
                 Blocks::of_series(works)

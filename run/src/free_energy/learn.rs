@@ -3,6 +3,7 @@
 use crate::error::{Error, Result};
 use crate::files::MappedNpy;
 use crate::machine::Machine;
+use crate::memory::refuse_rows;
 use crate::words;
 use crate::words::Setting;
 use diffclf::free_energy::{
@@ -78,10 +79,14 @@ impl LearnedRequest {
                 spec.process.name()
             )));
         }
+        refuse_rows("end_samples", self.end_samples, spec.dim, 16)?;
+        let times = spec.grid.with_levels(self.levels)?;
+        // Points at all times, and energies of all of them at each.
+        let numbers = self.levels.saturating_mul(self.levels + spec.dim);
+        refuse_rows("path_samples", self.samples, numbers, 8)?;
         let (a, b) = (self.end(content, 0)?, self.end(content, 1)?);
         let (pool, isa) = (machine.pool()?, machine.isa()?);
         let energy = model.energy(pool.clone(), isa)?;
-        let times = spec.grid.with_levels(self.levels)?;
         let samples = PathSamples::new(
             &spec.process,
             spec.dim,

@@ -4,6 +4,7 @@ use crate::error::Result;
 use crate::files::read_model;
 use crate::judging::Judging;
 use crate::machine::Machine;
+use crate::memory::refuse_rows;
 use diffclf::free_energy::{MbarSettings, PathEstimate, PathSamples};
 use std::path::PathBuf;
 
@@ -37,13 +38,15 @@ impl Levelling {
         let model = read_model(&self.model)?;
         let content = &model.content;
         let spec = &content.spec;
+        let times = spec.grid.with_levels(self.levels)?;
+        let numbers = self.levels.saturating_mul(self.levels + spec.dim);
+        refuse_rows("samples", self.samples, numbers, 8)?;
         // Rows the model was not trained on, where there are any: on its own rows a model that knows them by heart looks right.
         let files = self.data.each_ref().map(|path| path.as_deref());
         let judging = Judging::gather(content, files, &self.model)?;
         let rows = judging.rows();
         let (pool, isa) = (machine.pool()?, machine.isa()?);
         let energy = model.energy(pool.clone(), isa)?;
-        let times = spec.grid.with_levels(self.levels)?;
         let samples = PathSamples::new(
             &spec.process,
             spec.dim,

@@ -116,7 +116,7 @@ impl MbarRequest {
         let mbar = Mbar::solve(energies, &kept.counts, &settings)
             .map_err(|source| Error::about(&self.energies, source))?;
         let states = mbar.states();
-        let bootstrap_errors = match self.resample.replicas {
+        let bootstrap_errors = match self.resample.checked()? {
             None => None,
             Some(replicas) => {
                 let block = self.blocks(energies, &kept.counts);

@@ -1,5 +1,8 @@
 //! Free-energy differences from files: each way to get them is a file of its own.
 
+use crate::error::Result;
+use crate::memory::refuse_rows;
+
 pub mod bar;
 pub mod fep;
 pub mod input;
@@ -15,6 +18,16 @@ pub struct Resample {
     pub replicas: Option<usize>,
     /// Seed of the bootstrap.
     pub seed: u64,
+}
+
+impl Resample {
+    /// Replicas, if they are asked for and fit.
+    fn checked(&self) -> Result<Option<usize>> {
+        if let Some(replicas) = self.replicas {
+            refuse_rows("bootstrap", replicas, 1, 16)?;
+        }
+        Ok(self.replicas)
+    }
 }
 
 /// Ten growing shares of the data.

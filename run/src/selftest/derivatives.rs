@@ -159,7 +159,7 @@ pub(super) fn gaussian() -> diffclf::Result<Finding> {
         let zeros = vec![0.0; spec.layout().len()];
         let time = 0.4 * spec.process.horizon();
         let Prior { mean, std } = Prior::new(&spec.process, time, &spec.mean, spec.variance);
-        let std = std.at(0);
+        let std = std.diagonal(0);
         let points = normals(3, 2.0 * std);
         let square: f64 = points
             .iter()

@@ -26,7 +26,7 @@ pub(super) fn kernels() -> diffclf::Result<Finding> {
         energy.energy_and_score(&[time], &points, &mut energies, &mut scores);
         (energies, scores)
     };
-    let double = LearnedEnergy::new(spec.clone(), wide, pool.clone(), Isa::Portable)?;
+    let double = LearnedEnergy::new(spec.clone(), wide, pool.clone(), Isa::PORTABLE)?;
     let (energies, scores) = evaluate(&double);
     let rows = Rows::new()?.endpoints(false);
     let mut reference: Option<Vec<f64>> = None;

@@ -3,7 +3,7 @@
 use crate::print::print;
 use diffclf_report::free_energy::Sheet;
 use diffclf_run::error::Result;
-use diffclf_run::files::{refuse_overwrite, write_atomic};
+use diffclf_run::outputs;
 use std::path::PathBuf;
 
 /// Where results go besides the terminal.
@@ -23,10 +23,8 @@ pub struct Output {
 impl Output {
     /// Refuses before any work what could not be written after it.
     pub fn check(&self) -> Result<()> {
-        for path in [&self.json, &self.page].into_iter().flatten() {
-            refuse_overwrite(path, self.force)?;
-        }
-        Ok(())
+        let paths = [&self.json, &self.page].into_iter().flatten();
+        outputs::plan(paths.map(PathBuf::as_path), self.force)
     }
 
     /// Prints tables and notices, and writes the files.
@@ -34,11 +32,15 @@ impl Output {
         print(&sheet.text())?;
         if let Some(path) = &self.json {
             let record = sheet.json();
-            write_atomic(path, |writer| Ok(writeln!(writer, "{record:#}")?))?;
+            outputs::write(path, self.force, |writer| {
+                Ok(writeln!(writer, "{record:#}")?)
+            })?;
         }
         if let Some(path) = &self.page {
             let html = sheet.html();
-            write_atomic(path, |writer| Ok(writer.write_all(html.as_bytes())?))?;
+            outputs::write(path, self.force, |writer| {
+                Ok(writer.write_all(html.as_bytes())?)
+            })?;
         }
         Ok(())
     }

@@ -6,6 +6,7 @@ use super::seed::clusters;
 use super::{COMPONENTS, Candidate, FitSettings, PURPOSE, Shape};
 use crate::engine::{Isa, Pool};
 use crate::rng::Stream;
+use crate::system::log_sum::log_add;
 use crate::{Error, Result};
 use std::sync::{Mutex, PoisonError};
 
@@ -451,9 +452,4 @@ impl<'a> Search<'a> {
         }
         Ok(model)
     }
-}
-
-/// log(e^a + e^b).
-fn log_add(a: f64, b: f64) -> f64 {
-    a.max(b) + (-(a - b).abs()).exp().ln_1p()
 }

@@ -261,7 +261,7 @@ fn at_the_data_it_is_the_base() {
 fn ends_without_common_axes_are_refused() {
     let [.., full, low] = bases(3, 1);
     let message = |a: &MixtureBase, b: &MixtureBase| {
-        let refused = Marginal::<f64>::new(a, Some(b), Isa::Portable);
+        let refused = Marginal::<f64>::new(a, Some(b), Isa::PORTABLE);
         refused.err().map(|e| e.to_string()).unwrap_or_default()
     };
     assert!(message(&full, &low).contains("axes that both ends share"));

@@ -2,49 +2,146 @@
 
 use super::Expression;
 use crate::energy::{Prior, Scale};
+use crate::system::matrix::{dot, inverse_and_log_det, multiply};
 use crate::system::{Covariance, GaussianMixture};
 use crate::{Error, Result};
 
 /// Mixtures of more components are replaced by one Gaussian of the same mean and variance.
 const MOST_COMPONENTS: usize = 64;
 
-/// `exp(level + linear . y - sum_i precision_i y_i^2 / 2)`: closed under products and powers, normalisable if the precisions are
-/// positive.
+/// Precision of a Gaussian: one number for each column, or a whole matrix where columns are correlated.
+#[derive(Debug, Clone, PartialEq)]
+enum Precision {
+    Columns(Vec<f64>),
+    Full(Vec<f64>),
+}
+
+impl Precision {
+    fn scaled(&self, factor: f64) -> Precision {
+        let times = |values: &Vec<f64>| values.iter().map(|p| factor * p).collect();
+        match self {
+            Precision::Columns(values) => Precision::Columns(times(values)),
+            Precision::Full(values) => Precision::Full(times(values)),
+        }
+    }
+
+    fn plus(&self, other: &Precision) -> Precision {
+        match (self, other) {
+            (Precision::Columns(a), Precision::Columns(b)) => {
+                Precision::Columns(zip(a, b, |a, b| a + b))
+            }
+            (a, b) => Precision::Full(zip(&a.full(), &b.full(), |a, b| a + b)),
+        }
+    }
+
+    /// As a matrix.
+    fn full(&self) -> Vec<f64> {
+        match self {
+            Precision::Full(matrix) => matrix.clone(),
+            Precision::Columns(values) => {
+                let dim = values.len();
+                let mut matrix = vec![0.0; dim * dim];
+                (0..dim).for_each(|i| matrix[i * dim + i] = values[i]);
+                matrix
+            }
+        }
+    }
+
+    /// `P^-1 x` and `log det P`; none unless positive definite.
+    fn solve(&self, x: &[f64]) -> Option<(Vec<f64>, f64)> {
+        match self {
+            Precision::Columns(values) => {
+                let sane = values.iter().all(|p| *p > 0.0 && p.is_finite());
+                let log_det = values.iter().map(|p| p.ln()).sum();
+                sane.then(|| (zip(x, values, |x, p| x / p), log_det))
+            }
+            Precision::Full(matrix) => {
+                let (inverse, log_det) = inverse_and_log_det(matrix, x.len())?;
+                let mut out = vec![0.0; x.len()];
+                multiply(&inverse, x, &mut out);
+                Some((out, log_det))
+            }
+        }
+    }
+
+    /// `P^-1` of one that is positive definite, as a matrix.
+    fn covariance(&self, dim: usize) -> Vec<f64> {
+        match self {
+            Precision::Columns(values) => {
+                Precision::Columns(values.iter().map(|p| 1.0 / p).collect()).full()
+            }
+            Precision::Full(matrix) => {
+                inverse_and_log_det(matrix, dim).map_or_else(Vec::new, |inverse| inverse.0)
+            }
+        }
+    }
+}
+
+/// `exp(level + linear . y - y . precision y / 2)`: closed under products and powers, normalisable if the precision is positive
+/// definite.
 #[derive(Debug, Clone)]
 struct Bell {
     level: f64,
     linear: Vec<f64>,
-    precision: Vec<f64>,
+    precision: Precision,
 }
 
 impl Bell {
-    fn of(prior: &Prior) -> Bell {
-        let precision: Vec<f64> = (0..prior.mean.len())
-            .map(|i| prior.std.at(i).powi(-2))
-            .collect();
+    /// The density of a Gaussian.
+    fn of(prior: &Prior) -> Result<Bell> {
+        let dim = prior.mean.len();
+        let (precision, linear) = match &prior.std {
+            Scale::Matrix(_) => {
+                // S^-T S^-1, whose rows are those of S^-T S^-1 e_i, since it is symmetric.
+                let mut matrix = vec![0.0; dim * dim];
+                for (i, row) in matrix.chunks_exact_mut(dim).enumerate() {
+                    row[i] = 1.0;
+                    prior.std.solve(row);
+                    prior.std.solve_transposed(row);
+                }
+                let mut linear = vec![0.0; dim];
+                multiply(&matrix, &prior.mean, &mut linear);
+                (Precision::Full(matrix), linear)
+            }
+            std => {
+                let columns: Vec<f64> = (0..dim).map(|i| std.diagonal(i).powi(-2)).collect();
+                let linear = zip(&columns, &prior.mean, |p, m| p * m);
+                (Precision::Columns(columns), linear)
+            }
+        };
         let bell = Bell {
             level: 0.0,
-            linear: zip(&precision, &prior.mean, |p, m| p * m),
+            linear,
             precision,
         };
-        Bell {
-            level: -bell.log_mass(),
+        Ok(Bell {
+            level: -bell.log_mass()?,
             ..bell
-        }
+        })
     }
 
     /// log of the integral.
-    fn log_mass(&self) -> f64 {
-        let columns = self.linear.iter().zip(&self.precision);
-        let log = |(x, p): (&f64, &f64)| x * x / p + (std::f64::consts::TAU / p).ln();
-        self.level + 0.5 * columns.map(log).sum::<f64>()
+    fn log_mass(&self) -> Result<f64> {
+        let (mean, log_det) = self.solved()?;
+        let square = dot(&mean, &self.linear);
+        let around = self.linear.len() as f64 * std::f64::consts::TAU.ln();
+        Ok(self.level + 0.5 * (square + around - log_det))
+    }
+
+    /// Mean and logarithm of the determinant of the precision.
+    fn solved(&self) -> Result<(Vec<f64>, f64)> {
+        self.precision.solve(&self.linear).ok_or_else(|| Error::Value {
+            name: "start of the composition",
+            found: "a precision at the noisiest level that is not positive".into(),
+            expected: "a positive one: what is negated outweighs the rest; take smaller powers in not, or add a factor".into(),
+        })
     }
 
     fn scaled(&self, factor: f64) -> Bell {
         Bell {
             level: factor * self.level,
             linear: self.linear.iter().map(|x| factor * x).collect(),
-            precision: self.precision.iter().map(|p| factor * p).collect(),
+            precision: self.precision.scaled(factor),
         }
     }
 
@@ -52,7 +149,7 @@ impl Bell {
         Bell {
             level: self.level + other.level,
             linear: zip(&self.linear, &other.linear, |a, b| a + b),
-            precision: zip(&self.precision, &other.precision, |a, b| a + b),
+            precision: self.precision.plus(&other.precision),
         }
     }
 }
@@ -61,64 +158,76 @@ fn zip(a: &[f64], b: &[f64], f: impl Fn(f64, f64) -> f64) -> Vec<f64> {
     a.iter().zip(b).map(|(a, b)| f(*a, *b)).collect()
 }
 
-/// Whether every bell is as wide along one column as along another.
-fn round(bells: &[Bell]) -> bool {
-    let round = |bell: &Bell| bell.precision.iter().all(|p| *p == bell.precision[0]);
-    bells.iter().all(round)
+/// What the bells have in common: as wide along one column as along another, without correlations, or neither.
+fn covariance(bells: &[Bell]) -> Covariance {
+    let columns = bells.iter().map(|bell| match &bell.precision {
+        Precision::Columns(values) => Some(values),
+        Precision::Full(_) => None,
+    });
+    let Some(columns) = columns.collect::<Option<Vec<_>>>() else {
+        let dim = bells[0].linear.len();
+        let matrices = bells.iter().map(|bell| bell.precision.covariance(dim));
+        return Covariance::Full(matrices.flatten().collect());
+    };
+    let round = |values: &&Vec<f64>| values.iter().all(|p| *p == values[0]);
+    if columns.iter().all(round) {
+        Covariance::Isotropic(columns.iter().map(|values| 1.0 / values[0]).collect())
+    } else {
+        let all = columns.iter().flat_map(|values| values.iter());
+        Covariance::Diagonal(all.map(|p| 1.0 / p).collect())
+    }
 }
 
 fn mixture(bells: &[Bell]) -> Result<GaussianMixture> {
-    let mut precisions = bells.iter().flat_map(|bell| &bell.precision);
-    if let Some(precision) = precisions.find(|p| !(**p > 0.0 && p.is_finite())) {
-        return Err(Error::Value {
-            name: "start of the composition",
-            found: format!("a precision of {precision} at the noisiest level"),
-            expected: "a positive one: what is negated outweighs the rest; take smaller powers in not, or add a factor".into(),
-        });
-    }
-    let masses: Vec<f64> = bells.iter().map(Bell::log_mass).collect();
+    let masses = bells.iter().map(Bell::log_mass);
+    let masses = masses.collect::<Result<Vec<f64>>>()?;
     let top = masses.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     // A component below this share of the largest is never drawn, but a weight must be positive.
     let weights = masses.iter().map(|m| (m - top).exp().max(1e-300)).collect();
-    let means = bells
-        .iter()
-        .flat_map(|bell| zip(&bell.linear, &bell.precision, |x, p| x / p))
-        .collect();
-    let covariance = if round(bells) {
-        Covariance::Isotropic(bells.iter().map(|bell| 1.0 / bell.precision[0]).collect())
-    } else {
-        let precisions = bells.iter().flat_map(|bell| &bell.precision);
-        Covariance::Diagonal(precisions.map(|p| 1.0 / p).collect())
-    };
-    GaussianMixture::new(bells[0].linear.len(), weights, means, covariance)
+    let mut means = Vec::new();
+    for bell in bells {
+        means.extend(bell.solved()?.0);
+    }
+    GaussianMixture::new(bells[0].linear.len(), weights, means, covariance(bells))
 }
 
-/// One bell of the same mass and mean, with the variance of each column, or one for all where the bells are round.
+/// One bell of the same mass and mean, with the variance of each column, one for all where the bells are round, or the covariance where
+/// columns are correlated.
 fn single(bells: Vec<Bell>) -> Result<Vec<Bell>> {
     if bells.len() == 1 {
         return Ok(bells);
     }
     let whole = mixture(&bells)?;
-    let mean = whole.mean();
-    let std = if round(&bells) {
-        Scale::Common(whole.variance().sqrt())
-    } else {
-        let of_column = |i: usize| -> f64 {
-            let part = |k: usize| {
-                let gap = whole.component_mean(k)[i] - mean[i];
-                whole.weights()[k] * (1.0 / bells[k].precision[i] + gap * gap)
+    let (mean, dim) = (whole.mean(), bells[0].linear.len());
+    let gap = |k: usize, i: usize| whole.component_mean(k)[i] - mean[i];
+    let total = |of: &dyn Fn(usize) -> f64| -> f64 {
+        (0..bells.len()).map(|k| whole.weights()[k] * of(k)).sum()
+    };
+    let std = match covariance(&bells) {
+        Covariance::Isotropic(_) => Scale::Common(whole.variance().sqrt()),
+        Covariance::Diagonal(of) => {
+            let of_column = |i| total(&|k| of[k * dim + i] + gap(k, i).powi(2)).sqrt();
+            Scale::Columns((0..dim).map(of_column).collect())
+        }
+        Covariance::Full(of) => {
+            let entry = |at: usize| {
+                let (i, j) = (at / dim, at % dim);
+                total(&|k| of[k * dim * dim + at] + gap(k, i) * gap(k, j))
             };
-            (0..bells.len()).map(part).sum::<f64>().sqrt()
-        };
-        Scale::Columns((0..mean.len()).map(of_column).collect())
+            let matrix: Vec<f64> = (0..dim * dim).map(entry).collect();
+            Scale::of_covariance(&matrix, dim).ok_or_else(|| Error::Value {
+                name: "start of the composition",
+                found: "a covariance that is not positive".into(),
+                expected: "columns none of which follows from others".into(),
+            })?
+        }
     };
     let prior = Prior { mean, std };
-    let top = bells
-        .iter()
-        .map(Bell::log_mass)
-        .fold(f64::NEG_INFINITY, f64::max);
-    let mass: f64 = bells.iter().map(|bell| (bell.log_mass() - top).exp()).sum();
-    let bell = Bell::of(&prior);
+    let masses = bells.iter().map(Bell::log_mass);
+    let masses = masses.collect::<Result<Vec<f64>>>()?;
+    let top = masses.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let mass: f64 = masses.iter().map(|m| (m - top).exp()).sum();
+    let bell = Bell::of(&prior)?;
     Ok(vec![Bell {
         level: bell.level + top + mass.ln(),
         ..bell
@@ -128,7 +237,7 @@ fn single(bells: Vec<Bell>) -> Result<Vec<Bell>> {
 fn bells(expression: &Expression, priors: &[(&str, Prior)]) -> Result<Vec<Bell>> {
     let parts = match expression {
         Expression::Name(name) => match priors.iter().find(|(known, _)| known == name) {
-            Some((_, prior)) => vec![Bell::of(prior)],
+            Some((_, prior)) => vec![Bell::of(prior)?],
             None => {
                 return Err(Error::Value {
                     name: "name in the composition",

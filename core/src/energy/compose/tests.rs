@@ -124,7 +124,10 @@ fn a_part_without_density_takes_no_share() {
     let (mut u, mut score, mut exact) = ([0.0], [0.0; 2], [0.0; 2]);
     composed.energy_and_score(&[0.2], &[-0.4, 0.3], &mut u, &mut score);
     a.score(&[0.2], &[-0.4, 0.3], &mut exact);
-    assert!(u[0].is_finite());
+    // Half of the weight went to the part without density: log p = log(p_A / 2).
+    let mut log_density = [0.0];
+    a.log_density(&[0.2], &[-0.4, 0.3], &mut log_density);
+    assert!((u[0] + log_density[0] - 2f64.ln()).abs() < 1e-12);
     for (a, b) in score.iter().zip(exact) {
         assert!((a - b).abs() < 1e-12);
     }
@@ -221,6 +224,9 @@ fn starts_follow_the_same_algebra() {
     // Round ones, and ones that are wider along one column.
     starts([Scale::Common(1.1), Scale::Common(0.7)]);
     starts([Scale::Columns(vec![1.1, 0.8]), Scale::Common(0.7)]);
+    // Correlated ones, beside one that is not.
+    let matrix = Scale::Matrix(vec![vec![1.1], vec![0.5, 0.8]]);
+    starts([matrix, Scale::Columns(vec![0.7, 0.6])]);
 }
 
 fn starts(stds: [Scale; 2]) {
@@ -267,18 +273,38 @@ fn starts(stds: [Scale; 2]) {
     // One Gaussian with the moments of both: masses one half, at the given means.
     let both = start_of(&Expression::parse("(A or B)^1").unwrap(), &priors).unwrap();
     assert_eq!(both.components(), 1);
-    let spread = [0.8f64, 0.6].map(|gap| gap * gap / 4.0);
-    let of_column = |i: usize| (stds[0].at(i).powi(2) + stds[1].at(i).powi(2)) / 2.0 + spread[i];
-    let expected = match stds[0] {
-        Scale::Common(_) => [(of_column(0) + of_column(1)) / 2.0; 2],
-        Scale::Columns(_) => [of_column(0), of_column(1)],
+    let full = |std: &Scale| {
+        Prior {
+            mean: vec![0.0; 2],
+            std: std.clone(),
+        }
+        .mixture()
+        .unwrap()
+        .component_covariance(0)
     };
-    let found = both.component_variances(0).iter().zip(expected);
-    assert!(found.into_iter().all(|(a, b)| (a - b).abs() < 1e-12));
+    let (first, second) = (full(&stds[0]), full(&stds[1]));
+    let gaps = [0.8, -0.6];
+    let total = |at: usize| 0.5 * (first[at] + second[at]) + gaps[at / 2] * gaps[at % 2] / 4.0;
+    let expected = match stds[0] {
+        Scale::Common(_) => {
+            let mean = 0.5 * (total(0) + total(3));
+            [mean, 0.0, 0.0, mean]
+        }
+        Scale::Columns(_) => [total(0), 0.0, 0.0, total(3)],
+        Scale::Matrix(_) => [total(0), total(1), total(2), total(3)],
+    };
+    let found = both.component_covariance(0);
+    assert!(
+        found
+            .iter()
+            .zip(expected)
+            .all(|(a, b)| (a - b).abs() < 1e-12),
+        "{found:?} {expected:?}"
+    );
     let fourth = start_of(&Expression::parse("A^4").unwrap(), &priors).unwrap();
     let isotropic = matches!(fourth.covariance(), Covariance::Isotropic(_));
     assert_eq!(isotropic, matches!(stds[0], Scale::Common(_)));
-    for (i, variance) in fourth.component_variances(0).iter().enumerate() {
-        assert!((variance - stds[0].at(i).powi(2) / 4.0).abs() < 1e-12);
+    for (found, own) in fourth.component_covariance(0).iter().zip(first) {
+        assert!((found - own / 4.0).abs() < 1e-12);
     }
 }

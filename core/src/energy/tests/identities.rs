@@ -256,7 +256,7 @@ fn pairs_are_invariant() {
 fn parameters_of_the_wrong_number_are_refused() {
     let spec = spec(diffusions()[0], Some(Form::Scalar), true);
     let short = vec![0.0; spec.layout().len() - 1];
-    let Err(error) = LearnedEnergy::<f64>::new(spec, short, Arc::new(Pool::new(1)), Isa::Portable)
+    let Err(error) = LearnedEnergy::<f64>::new(spec, short, Arc::new(Pool::new(1)), Isa::PORTABLE)
     else {
         panic!("accepted")
     };

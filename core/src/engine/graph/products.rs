@@ -1,6 +1,6 @@
 //! Primitives that mix rows or move them: products, sums over rows, gathers, tables, other shapes.
 
-use super::{Graph, Node, Op, Rows, Shape};
+use super::{Graph, Node, Op, Rows, Shape, checked_len};
 
 impl Graph {
     /// `a W`, or `a W^T`.
@@ -165,9 +165,11 @@ impl Graph {
         if self.shape(a) == (Shape { rows, cols }) {
             return a;
         }
-        let size = |s: Shape| match s.rows {
-            Rows::Global(m) => (false, m * s.cols),
-            Rows::Unit(m) => (true, m * s.cols),
+        let size = |s: Shape| {
+            (
+                matches!(s.rows, Rows::Unit(_)),
+                checked_len(s.rows, s.cols, 1),
+            )
         };
         assert_eq!(
             size(self.shape(a)),

@@ -210,7 +210,9 @@ impl Graph {
     /// Columns `start .. start + width`.
     pub fn slice(&mut self, a: Node, start: usize, width: usize) -> Node {
         assert!(
-            start + width <= self.cols(a),
+            start
+                .checked_add(width)
+                .is_some_and(|end| end <= self.cols(a)),
             "slice {start}+{width} of {} columns",
             self.cols(a)
         );
@@ -223,7 +225,9 @@ impl Graph {
     /// The columns of `a` at `start` among `cols`, zero elsewhere.
     pub fn pad(&mut self, a: Node, start: usize, cols: usize) -> Node {
         assert!(
-            start + self.cols(a) <= cols,
+            start
+                .checked_add(self.cols(a))
+                .is_some_and(|end| end <= cols),
             "pad {start}+{} into {cols} columns",
             self.cols(a)
         );

@@ -4,6 +4,8 @@
 //! `#[inline(always)]`, and the compiler vectorises each version for its registers.
 
 use super::Isa;
+#[cfg(target_arch = "x86_64")]
+use super::Path;
 
 /// A loop and its operands. `FMA` tells the body whether fused multiply-add is an instruction.
 pub(crate) trait Loop {
@@ -26,10 +28,10 @@ pub(crate) fn dispatch<L: Loop>(isa: Isa, work: L) {
     // SAFETY: an Isa other than Portable exists only where `Isa::available` found its features.
     #[cfg(target_arch = "x86_64")]
     unsafe {
-        match isa {
-            Isa::Avx512 => return avx512(work),
-            Isa::Avx2 => return avx2(work),
-            Isa::Portable => (),
+        match isa.0 {
+            Path::Avx512 => return avx512(work),
+            Path::Avx2 => return avx2(work),
+            Path::Portable => (),
         }
     }
     let _ = isa;

@@ -241,11 +241,11 @@ macro_rules! product {
             }
             // SAFETY: an Isa other than Portable exists only where its features do; the pointers are the caller's promise.
             unsafe {
-                match isa {
+                match isa.0 {
                     #[cfg(target_arch = "x86_64")]
-                    Isa::Avx512 => avx512::<T>($($arg),*),
+                    super::Path::Avx512 => avx512::<T>($($arg),*),
                     #[cfg(target_arch = "x86_64")]
-                    Isa::Avx2 => avx2::<T>($($arg),*),
+                    super::Path::Avx2 => avx2::<T>($($arg),*),
                     _ => $body::<T, Plain<T, 4>, 2, 4>($($arg),*),
                 }
             }

@@ -16,46 +16,60 @@ pub use real::Real;
 
 use std::fmt;
 
-/// Instruction set a kernel is compiled for.
+/// What a kernel is compiled for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Isa {
+enum Path {
     /// Whatever the compiler's base target offers (SSE2 on x86-64); no fused multiply-add.
     Portable,
     /// AVX2 with FMA: 8 f32 lanes.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     Avx2,
     /// AVX-512 F/BW/DQ/VL: 16 f32 lanes.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     Avx512,
 }
 
+/// Instruction set a kernel is compiled for. A value says that this machine has it: there is no other way to get one than to ask the
+/// machine.
+///
+/// ```compile_fail
+/// let wishful = diffclf::engine::Isa::Avx512;
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Isa(Path);
+
 impl Isa {
-    /// All there are, the widest last.
-    pub const ALL: [Isa; 3] = [Isa::Portable, Isa::Avx2, Isa::Avx512];
+    /// Runs everywhere.
+    pub const PORTABLE: Isa = Isa(Path::Portable);
+
+    /// Names of all there are, the widest last; a machine may lack some.
+    pub const NAMES: [&'static str; 3] = ["portable", "avx2", "avx512"];
 
     /// The widest instruction set of this machine.
     pub fn detect() -> Isa {
-        *Isa::available().last().unwrap_or(&Isa::Portable)
+        *Isa::available().last().unwrap_or(&Isa::PORTABLE)
     }
 
     /// Every instruction set this machine can run, narrowest first.
     pub fn available() -> Vec<Isa> {
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
         {
-            let mut sets = vec![Isa::Portable];
+            let mut sets = vec![Isa::PORTABLE];
             if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
-                sets.push(Isa::Avx2);
+                sets.push(Isa(Path::Avx2));
                 if is_x86_feature_detected!("avx512f")
                     && is_x86_feature_detected!("avx512bw")
                     && is_x86_feature_detected!("avx512dq")
                     && is_x86_feature_detected!("avx512vl")
                 {
-                    sets.push(Isa::Avx512);
+                    sets.push(Isa(Path::Avx512));
                 }
             }
             sets
         }
-        #[cfg(not(target_arch = "x86_64"))]
+        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
         {
-            vec![Isa::Portable]
+            vec![Isa::PORTABLE]
         }
     }
 
@@ -80,8 +94,8 @@ impl Isa {
 
     /// Columns of one packed panel of a matrix operand.
     pub(crate) fn panel(self) -> usize {
-        match self {
-            Isa::Avx512 => 32,
+        match self.0 {
+            Path::Avx512 => 32,
             _ => 16,
         }
     }
@@ -89,11 +103,7 @@ impl Isa {
 
 impl fmt::Display for Isa {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Isa::Portable => "portable",
-            Isa::Avx2 => "avx2",
-            Isa::Avx512 => "avx512",
-        })
+        f.write_str(Isa::NAMES[self.0 as usize])
     }
 }
 
@@ -114,11 +124,11 @@ macro_rules! kernels {
             // SAFETY: an Isa other than Portable exists only where `Isa::available` found its features; the pointers
             // are the caller's promise.
             unsafe {
-                match isa {
+                match isa.0 {
                     #[cfg(target_arch = "x86_64")]
-                    $crate::engine::kernel::Isa::Avx512 => avx512::<$t>($($arg),*),
+                    $crate::engine::kernel::Path::Avx512 => avx512::<$t>($($arg),*),
                     #[cfg(target_arch = "x86_64")]
-                    $crate::engine::kernel::Isa::Avx2 => avx2::<$t>($($arg),*),
+                    $crate::engine::kernel::Path::Avx2 => avx2::<$t>($($arg),*),
                     _ => body::<$t, false>($($arg),*),
                 }
             }
@@ -128,19 +138,19 @@ macro_rules! kernels {
 pub(crate) use kernels;
 
 /// Flushes denormal numbers to zero on this thread until dropped: they would slow a step a hundredfold and carry no
-/// information at the precision of training.
+/// information at the precision of training. It surrounds kernels alone: code of callers runs with the bits it expects.
 pub(crate) struct FlushDenormals {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
     saved: u32,
 }
 
 impl FlushDenormals {
     /// Flush-to-zero and denormals-are-zero bits of MXCSR.
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
     const FLUSH: u32 = 0x8040;
 
     pub(crate) fn new() -> Self {
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
         {
             let mut saved: u32 = 0;
             // SAFETY: reads and writes this thread's MXCSR; `drop` restores it.
@@ -151,14 +161,14 @@ impl FlushDenormals {
             }
             FlushDenormals { saved }
         }
-        #[cfg(not(target_arch = "x86_64"))]
+        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
         FlushDenormals {}
     }
 }
 
 impl Drop for FlushDenormals {
     fn drop(&mut self) {
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
         // SAFETY: puts back the value that `new` read on this thread (the guard is not Send).
         unsafe {
             std::arch::asm!("ldmxcsr [{}]", in(reg) &self.saved, options(nostack));

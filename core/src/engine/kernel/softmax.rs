@@ -20,11 +20,11 @@ pub(crate) fn softmax_columns(isa: Isa, tile: &mut [f64], log_sum: &mut [f64; TI
     assert!(rest.is_empty(), "a tile of whole rows");
     // SAFETY: an Isa other than Portable exists only where `Isa::available` found its features.
     unsafe {
-        match isa {
+        match isa.0 {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 => avx512(rows, log_sum),
+            super::Path::Avx512 => avx512(rows, log_sum),
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => avx2(rows, log_sum),
+            super::Path::Avx2 => avx2(rows, log_sum),
             _ => body::<false>(rows, log_sum),
         }
     }
@@ -80,10 +80,10 @@ pub(crate) fn exp_row(isa: Isa, row: &mut [f64; TILE], shift: f64) {
     fn wide(row: &mut [f64; TILE], shift: f64) {
         body::<true>(row, shift);
     }
-    match isa {
+    match isa.0 {
         // SAFETY: both of these exist only where AVX2 and FMA do.
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 | Isa::Avx2 => unsafe { wide(row, shift) },
+        super::Path::Avx512 | super::Path::Avx2 => unsafe { wide(row, shift) },
         _ => body::<false>(row, shift),
     }
 }

@@ -3,7 +3,7 @@
 use super::arena::Arena;
 use super::facts::{Facts, is_reduction, is_unit, storage};
 use super::{Instruction, Pack, Place, Plan, Stage};
-use crate::engine::graph::{Function, Graph, Node, Op, Rows};
+use crate::engine::graph::{Function, Graph, Node, Op, Rows, checked_len};
 use crate::engine::kernel::{Isa, gemm};
 
 /// A plan under construction.
@@ -36,10 +36,7 @@ impl<'a> Planner<'a> {
 
     fn len(&self, node: Node) -> usize {
         let shape = self.graph.shape(node);
-        match shape.rows {
-            Rows::Global(m) => m * shape.cols,
-            Rows::Unit(m) => m * shape.cols * self.tile_units,
-        }
+        checked_len(shape.rows, shape.cols, self.tile_units)
     }
 
     pub(super) fn build(mut self, outputs: &[Node]) -> Plan {
@@ -50,10 +47,7 @@ impl<'a> Planner<'a> {
         let mut inputs = Vec::new();
         // Inputs first, at places of their own: they are filled before a tile starts.
         for (slot, shape) in self.graph.inputs.iter().enumerate() {
-            let len = match shape.rows {
-                Rows::Global(m) => m * shape.cols,
-                Rows::Unit(m) => m * shape.cols * self.tile_units,
-            };
+            let len = checked_len(shape.rows, shape.cols, self.tile_units);
             let place = match shape.rows {
                 Rows::Unit(_) => Place::Tile(arena.take(len)),
                 Rows::Global(_) => {
@@ -102,7 +96,7 @@ impl<'a> Planner<'a> {
         };
         for &per_unit in &self.graph.index_slots {
             plan.indices.push((plan.index_len, per_unit));
-            plan.index_len += per_unit * self.tile_units;
+            plan.index_len += checked_len(Rows::Unit(per_unit), 1, self.tile_units);
         }
         for &node in &order {
             self.emit(node, &mut plan);

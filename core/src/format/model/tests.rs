@@ -46,7 +46,7 @@ fn comes_back_as_it_was() {
     let file = sample();
     let read = ModelFile::from_bytes(&file.to_bytes().unwrap()).unwrap();
     assert_eq!(read.kind(), "model");
-    assert_eq!(read.content(), file.content());
+    assert_eq!(read.content().unwrap(), file.content().unwrap());
     assert_eq!(
         read.tensors().keys().collect::<Vec<_>>(),
         file.tensors().keys().collect::<Vec<_>>()
@@ -286,4 +286,26 @@ fn wrong_use_is_named() {
     let one = Tensor::new(vec![1], vec![1u64]).unwrap();
     assert!(message(file.insert("step", one.clone()).unwrap_err()).contains("twice"));
     assert!(message(file.insert("sha256", one).unwrap_err()).contains("reserved"));
+}
+
+/// A header of many small things ends where the first of them stands; as values they would take a hundred times their room.
+#[test]
+fn a_header_of_other_things_is_refused_at_the_first() {
+    let own = json!({ "__metadata__": own("1") }).to_string();
+    let own = own.strip_suffix('}').unwrap();
+    let file = |header: String| {
+        let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
+        bytes.extend(header.as_bytes());
+        bytes
+    };
+    let things: String = (0..1000).map(|k| format!(", \"{k}\": {{}}")).collect();
+    let error = ModelFile::from_bytes(&file(format!("{own}{things}}}"))).unwrap_err();
+    assert!(matches!(error, Error::NotModel { .. }), "{error}");
+    // What does not begin like a model need not be read.
+    assert!(peek(&[0; START]).is_err());
+    assert!(peek(b"\x93NUMPY\x01\x00{").is_err());
+    assert!(peek(b"\x10\0\0\0\0\0\0\0[").is_err());
+    assert!(peek(b"\x10\0").is_err());
+    let sealed = sample().to_bytes().unwrap();
+    assert_eq!(peek(&sealed[..START]).unwrap() % 8, 0);
 }

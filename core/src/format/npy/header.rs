@@ -3,6 +3,9 @@
 
 use crate::{Error, Result};
 
+/// Axes of an array, as in NumPy.
+const MOST_AXES: usize = 64;
+
 /// What stands before the data, and the data.
 pub(super) struct Header<'a> {
     pub element: Element,
@@ -293,6 +296,11 @@ impl<'a> Cursor<'a> {
                     shorten(self.rest)
                 ));
             };
+            if shape.len() == MOST_AXES {
+                return damaged(format!(
+                    "its shape has more than {MOST_AXES} axes, which no array of NumPy has"
+                ));
+            }
             shape.push(side);
             // Python 2 wrote long integers as 12L.
             self.rest = rest.strip_prefix('L').unwrap_or(rest);

@@ -319,3 +319,20 @@ fn the_writer_refuses_what_does_not_fit() {
     let full = write_npy(&[1], &[1.0f32], Full).unwrap_err();
     assert!(matches!(full, Error::Write(_)) && full.to_string().contains("free space"));
 }
+
+#[test]
+fn more_axes_than_numpy_has_are_refused() {
+    let dictionary = |axes: usize| {
+        let sides = "1, ".repeat(axes);
+        format!("{{'descr': '<f4', 'fortran_order': True, 'shape': ({sides})}}")
+    };
+    let text = dictionary(100_000);
+    let mut bytes = b"\x93NUMPY\x02\x00".to_vec();
+    bytes.extend((text.len() as u32).to_le_bytes());
+    bytes.extend(text.as_bytes());
+    bytes.extend([0; 4]);
+    let error = NpyView::parse(&bytes).unwrap_err();
+    assert!(error.to_string().contains("64 axes"), "{error}");
+    assert!(NpyView::parse(&forge(&dictionary(64), &[0; 4])).is_ok());
+    assert!(NpyView::parse(&forge(&dictionary(65), &[0; 4])).is_err());
+}

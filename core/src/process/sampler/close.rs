@@ -46,8 +46,9 @@ impl DrawTimes for Close {
     }
 
     fn check(&self) -> Result<()> {
-        let fits = self.share > 0.0 && self.share <= 1.0;
-        check_share("share", self.share, "above 0 and at most 1", fits)
+        // Times that are nearer are equal in double precision.
+        let fits = self.share >= 1e-6 && self.share <= 1.0;
+        check_share("share", self.share, "from 1e-6 to 1", fits)
     }
 
     fn time(&self, row: &TimeRow, drawn: &[f64], stream: &mut Stream) -> Result<f64> {

@@ -117,6 +117,10 @@ impl Default for TimeSampler {
 
 /// A draw that is refused this often in a row has no realistic chance: the settings are wrong.
 const TRIES: usize = 10_000;
+/// Rows of the trial.
+const TRIAL_ROWS: u64 = 256;
+/// Draws that a time may cost on average. Where it is no more, 10,000 draws in a row fail once in 10^43 times.
+const MOST_DRAWS: usize = 100;
 
 impl TimeSampler {
     /// Every sampler with its default parameters; the first is the default one.
@@ -165,10 +169,29 @@ impl TimeSampler {
     /// Checks the parameters, and that they suit a process and rows of `n` times and `dim` coordinates.
     pub fn validate(&self, process: &Process, grid: &TimeGrid, dim: usize, n: usize) -> Result<()> {
         self.member().check()?;
-        // A trial draw finds everything else: too few levels, an interpolant, a normal that misses the grid.
-        let mut stream = Stream::new(0, Purpose::Test, 0, 0);
-        let mut times = vec![0.0; n];
-        self.fill_times(process, grid, dim, &mut stream, &mut times)
+        // Trial draws find everything else: too few levels, an interpolant, a normal that misses the grid, or all but misses it.
+        let (mut times, mut draws) = (vec![0.0; n], 0);
+        for row in 0..TRIAL_ROWS {
+            let mut stream = Stream::new(0, Purpose::Test, 0, row);
+            draws += self.draw(process, grid, dim, &mut stream, &mut times)?;
+        }
+        if self.on_grid() || draws <= MOST_DRAWS * n * TRIAL_ROWS as usize {
+            return Ok(());
+        }
+        let each = draws / (n * TRIAL_ROWS as usize);
+        Err(self.misses(grid, &format!("of {each} draws but one is")))
+    }
+
+    fn misses(&self, grid: &TimeGrid, how_often: &str) -> Error {
+        Error::Value {
+            name: "time sampler",
+            found: format!("{self:?}: {how_often} outside the grid's range or equal to another"),
+            expected: format!(
+                "times between {} and {}; move the mean or widen the grid",
+                grid.t_min(),
+                grid.t_max()
+            ),
+        }
     }
 
     /// N distinct levels, one for each entry of `out`. Only for samplers [on the grid](Self::on_grid).
@@ -209,6 +232,19 @@ impl TimeSampler {
         stream: &mut Stream,
         out: &mut [f64],
     ) -> Result<()> {
+        self.draw(process, grid, dim, stream, out).map(|_| ())
+    }
+
+    /// The same; returns how many draws it took.
+    fn draw(
+        &self,
+        process: &Process,
+        grid: &TimeGrid,
+        dim: usize,
+        stream: &mut Stream,
+        out: &mut [f64],
+    ) -> Result<usize> {
+        let mut draws = 0;
         if self.on_grid() {
             check_count(grid, out.len())?;
         }
@@ -222,26 +258,17 @@ impl TimeSampler {
             let mut tries = 0;
             out[i] = loop {
                 let time = self.member().time(&row, &out[..i], stream)?;
+                draws += 1;
                 if (grid.t_min()..=grid.t_max()).contains(&time) && !out[..i].contains(&time) {
                     break time;
                 }
                 tries += 1;
                 if tries > TRIES && !self.on_grid() {
-                    return Err(Error::Value {
-                        name: "time sampler",
-                        found: format!(
-                            "{self:?}, {TRIES} draws in a row outside the grid's range or equal"
-                        ),
-                        expected: format!(
-                            "times between {} and {}; move the mean or widen the grid",
-                            grid.t_min(),
-                            grid.t_max()
-                        ),
-                    });
+                    return Err(self.misses(grid, &format!("each of {TRIES} draws in a row is")));
                 }
             };
         }
-        Ok(())
+        Ok(draws)
     }
 }
 

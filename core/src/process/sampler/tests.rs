@@ -88,7 +88,7 @@ fn close_times_are_within_the_share_of_the_time_scale() {
     let process = Process::default();
     let grid = TimeGrid::default_for(&process);
     let refused = TimeSampler::Close(Close { share: 0.0 }).validate(&process, &grid, 8, 2);
-    assert!(refused.unwrap_err().to_string().contains("above 0"));
+    assert!(refused.unwrap_err().to_string().contains("from 1e-6"));
 }
 
 #[test]
@@ -255,4 +255,27 @@ fn multiscale_rows_visit_small_noise_and_neighbours() {
     assert!((first as f64 / rows as f64 - expected).abs() < 4.0 * sigma);
     // A log-uniform distance up to 512 is below 8 in ln 8 / ln 512 = 1/3 of the draws; fewer far ones fit at the ends.
     assert!(near as f64 / rows as f64 > 1.0 / 3.0);
+}
+
+/// A sampler that all but misses the grid finds a time in a trial and none in the middle of a run.
+#[test]
+fn a_sampler_that_seldom_hits_is_refused_before_the_run() {
+    let process = Process::default();
+    let grid = TimeGrid::default_for(&process);
+    let refused = |text: &str| {
+        let sampler: TimeSampler = serde_json::from_str(text).unwrap();
+        sampler.validate(&process, &grid, 3, 4).is_err()
+    };
+    for text in [
+        r#"{"kind": "log-snr-normal", "mean": 8.4, "std": 1.0}"#,
+        r#"{"kind": "log-snr-normal", "mean": -40.0, "std": 9.0}"#,
+        r#"{"kind": "close", "share": 1e-15}"#,
+        r#"{"kind": "close", "share": 0.0}"#,
+    ] {
+        assert!(refused(text), "{text}");
+    }
+    assert!(!refused(
+        r#"{"kind": "log-snr-normal", "mean": 3.0, "std": 1.0}"#
+    ));
+    assert!(!refused(r#"{"kind": "close", "share": 1e-6}"#));
 }

@@ -124,7 +124,7 @@ fn the_same_bits_for_any_number_of_threads() {
 fn every_kernel_path_follows_double_precision() {
     for (spec, sum, batch) in cases() {
         let params = params(&spec);
-        let (exact, reference) = run::<f64>(&spec, sum, batch, &params, 1, Isa::Portable);
+        let (exact, reference) = run::<f64>(&spec, sum, batch, &params, 1, Isa::PORTABLE);
         let norm = |v: &mut dyn Iterator<Item = f64>| v.map(|x| x * x).sum::<f64>().sqrt();
         let length = norm(&mut reference.iter().copied());
         for isa in Isa::available() {

@@ -224,6 +224,66 @@ fn a_step_does_what_it_reports() {
     }
 }
 
+/// Checkpoints that were sealed by somebody else: steps beyond the stage would be trained for ever.
+#[test]
+fn states_that_no_run_has_are_refused() {
+    let spec = small("vp", Form::InnerProduct);
+    let settings = settings([3, 2]);
+    let start = Cloud {
+        seed: 1,
+        mean: vec![0.3, 0.4],
+        std: 0.8,
+    };
+    let mut run = trainer(&spec, &settings, one(&start), None);
+    run.advance(&mut StepReport::default()).unwrap();
+    let good = run.state().clone();
+    run.resume(good.clone()).unwrap();
+    for (stage, stage_start, step) in [
+        (0, 0, 3),
+        (0, 0, 4),
+        (0, 0, u64::MAX),
+        (0, 2, 1),
+        (1, 1, 3),
+        (1, 0, 2),
+        (3, 0, 1),
+        (2, 6, 6),
+    ] {
+        let state = State {
+            stage,
+            stage_start,
+            step,
+            ..good.clone()
+        };
+        assert!(run.resume(state).is_err(), "{stage} {stage_start} {step}");
+    }
+}
+
+#[test]
+fn numbers_that_are_none_are_refused() {
+    let spec = small("vp", Form::InnerProduct);
+    let settings = settings([2, 2]);
+    let start = Cloud {
+        seed: 1,
+        mean: vec![0.3, 0.4],
+        std: 0.8,
+    };
+    let run = trainer(&spec, &settings, one(&start), None);
+    for wrong in [f32::NAN, f32::INFINITY] {
+        let mut model = Model {
+            content: content(&spec, &settings, 4),
+            params: run.state().params.clone(),
+            average: None,
+        };
+        model.params[3] = wrong;
+        let error = Model::from_bytes(&model.to_bytes().unwrap()).unwrap_err();
+        assert!(error.to_string().contains("expected finite"), "{error}");
+        let mut state = run.state().clone();
+        state.second_moment[1] = wrong;
+        let error = Checkpoint::from_bytes(&bytes(&spec, &settings, &state)).unwrap_err();
+        assert!(error.to_string().contains("second_moment"), "{error}");
+    }
+}
+
 #[test]
 fn model_and_checkpoint_read_back() {
     let spec = small("edm", Form::InnerProductPlusScalar);

@@ -1,0 +1,443 @@
+//! The readers and parsers, each fed with one altered seed. A target returns the size of its input.
+
+use crate::mutate::Dice;
+use diffclf::energy::Energy;
+use diffclf::energy::compose::Expression;
+use diffclf::engine::{Isa, Pool};
+use diffclf::format::model::{ModelFile, Tensor, TensorData};
+use diffclf::format::npy::NpyView;
+use diffclf::metric::Regions;
+use diffclf::model::{Checkpoint, Content, Model};
+use diffclf::objective::parse_terms;
+use diffclf::process::{Process, Spacing, TimeSampler};
+use diffclf::sample::Diffusivity;
+use diffclf::sample::mcmc::Kernel;
+use diffclf::train::StepReport;
+use diffclf_experiments::cell::CellRecord;
+use diffclf_run::data::DataSet;
+use diffclf_run::named::{Named, word};
+use diffclf_run::prepare::Preparation;
+use diffclf_run::run_folder::RunFolder;
+use diffclf_run::settings::Settings;
+use diffclf_run::train::{Job, train_on};
+use diffclf_run::{Bar, Silent, Watch};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// A reader or parser.
+pub struct Target {
+    /// Its name.
+    pub name: &'static str,
+    /// So many inputs of the cheapest target take the time of one.
+    pub cost: u64,
+    /// Whether it is a reader of files, whose memory is bounded by its input.
+    pub reads: bool,
+    /// Feeds it with one input.
+    pub run: fn(&Bench, &mut Dice) -> usize,
+}
+
+/// All of them.
+pub const TARGETS: &[Target] = &[
+    Target {
+        name: "npy",
+        cost: 1,
+        reads: true,
+        run: npy,
+    },
+    Target {
+        name: "container",
+        cost: 1,
+        reads: true,
+        run: container,
+    },
+    Target {
+        name: "model",
+        cost: 4,
+        reads: true,
+        run: resealed_model,
+    },
+    Target {
+        name: "energy",
+        cost: 40,
+        reads: false,
+        run: energy,
+    },
+    Target {
+        name: "checkpoint",
+        cost: 40,
+        reads: false,
+        run: resealed_checkpoint,
+    },
+    Target {
+        name: "words",
+        cost: 1,
+        reads: true,
+        run: words,
+    },
+    Target {
+        name: "settings",
+        cost: 1,
+        reads: true,
+        run: settings,
+    },
+    Target {
+        name: "resolve",
+        cost: 200,
+        reads: false,
+        run: resolve,
+    },
+    Target {
+        name: "cell",
+        cost: 1,
+        reads: true,
+        run: cell,
+    },
+    Target {
+        name: "log",
+        cost: 400,
+        reads: false,
+        run: log,
+    },
+];
+
+/// Seeds, and what is needed to go on with what was read.
+pub struct Bench {
+    arrays: Vec<Vec<u8>>,
+    models: Vec<Vec<u8>>,
+    checkpoints: Vec<Vec<u8>>,
+    texts: Vec<String>,
+    cells: Vec<String>,
+    config: String,
+    log: Vec<u8>,
+    pool: Arc<Pool>,
+    folder: TempDir,
+}
+
+/// Stops a training after so many steps.
+struct Stopping(AtomicU64);
+
+impl Watch for Stopping {
+    fn begin(&self, _label: &str, _total: u64, _done: u64) -> Box<dyn Bar> {
+        Box::new(Silent)
+    }
+    fn note(&self, _text: &str) {}
+    fn stopped(&self) -> bool {
+        self.0.fetch_sub(1, Ordering::Relaxed) == 1
+    }
+}
+
+const TINY: &str = "batch = 16\nsteps = 3\nscore_steps = 2\nwidth = 8\ndepth = 2\nfeatures = 4\ngrid_levels = 12\nheld_out = 0.1\n\
+                    held_out_every = 2\nlog_every = 1\n";
+
+const TEXTS: [&str; 26] = [
+    "A and B",
+    "0.3*A or 0.7*(B and not C)^0.5",
+    "((A))^2 and not not B or 1e-3*C",
+    "dsm+diffclf",
+    "dsm+0.1*fokker-planck(laplacian=difference)+binary-bregman(generator=kl)",
+    "bayes(gap=4,stop-gradient=yes)+0.5*anchor",
+    "{kind=\"edm\", sigma_max=80.0}",
+    "{kind = \"vp\", beta_min = 0.1, beta_max = 20.0}",
+    "{kind=\"ve\", sigma_min=0.01, sigma_max=50.0}",
+    "trigonometric",
+    "{kind=\"linear\", a=0.7}",
+    "{kind=\"log-snr-normal\", mean=8.4, std=1.0}",
+    "{kind=\"close\", share=1e-15}",
+    "{kind=\"multiscale\", snr_share=0.5}",
+    "grid-stratified",
+    "{kind=\"power\", rho=7.0}",
+    "{ kind = \"bridge\", factor = 0.5}",
+    "0.5",
+    "mala",
+    "hmc",
+    "quadrants",
+    "portable",
+    "rings",
+    "process = { kind = \"edm\", sigma_max = 80.0 }\nrate = 0.001\nsteps = 100\n",
+    "times = \"close\"\nlevels = 4\nbatch = 32\nt_min = 1e-4\nt_max = 0.999\nspacing = \"linear\"\n",
+    "system = \"mog40\"\ndim = 8\nsamples = 100\nparticles = 4\nnetwork = \"pairs\"\nform = \"scalar\"\n",
+];
+
+impl Bench {
+    /// Reads the seeds, and trains a tiny model for those of its kind.
+    pub fn new() -> Self {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let files = |folder: PathBuf, end: &str| -> Vec<Vec<u8>> {
+            let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+            let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
+            paths.retain(|path| path.extension().is_some_and(|found| found == end));
+            paths.sort();
+            paths
+                .iter()
+                .filter_map(|path| std::fs::read(path).ok())
+                .collect()
+        };
+        let arrays = files(root.join("core/tests/npy"), "npy");
+        assert!(!arrays.is_empty(), "core/tests/npy holds no arrays");
+        let kept = files(root.join("experiments/blindness/cells"), "json");
+        let cells: Vec<String> = kept
+            .into_iter()
+            .filter_map(|c| String::from_utf8(c).ok())
+            .collect();
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let pool = Arc::new(Pool::new(1));
+        let (mut models, mut checkpoints) = (Vec::new(), Vec::new());
+        let (mut config, mut log) = (String::new(), Vec::new());
+        for (name, stop, more) in [
+            ("mixture", 100, ""),
+            ("stopped", 2, ""),
+            ("gaussian", 4, "base = \"gaussian\"\nscale = \"common\"\n"),
+        ] {
+            let path = folder.path().join(name);
+            let job = Job {
+                settings: toml::from_str(&format!("{TINY}{more}"))
+                    .expect("these settings are right"),
+                path: path.clone(),
+                first_stage: None,
+                resume: false,
+                force: false,
+                checkpoint_every: Duration::ZERO,
+                watch: Arc::new(Stopping(AtomicU64::new(stop))),
+                pool: pool.clone(),
+            };
+            // A run that is stopped is an error, and leaves what is wanted.
+            let _ = train_on(job, rows());
+            let read =
+                |file: &str| std::fs::read(path.join(file)).expect("the run has left its files");
+            models.push(read("model.safetensors"));
+            checkpoints.push(read("checkpoint.safetensors"));
+            if name == "stopped" {
+                config = String::from_utf8(read("config.toml")).expect("settings are text");
+                log = read("log.jsonl");
+            }
+        }
+        Self {
+            arrays,
+            models,
+            checkpoints,
+            texts: TEXTS.map(String::from).to_vec(),
+            cells,
+            config,
+            log,
+            pool,
+            folder,
+        }
+    }
+}
+
+/// The data of the tiny runs.
+fn rows() -> Vec<DataSet> {
+    let values: Vec<f64> = (0..200)
+        .map(|i| (f64::from(i) * 0.7).sin() + f64::from(i % 3) * 1.3)
+        .collect();
+    DataSet::from_array("rows", values, 100, 2)
+        .into_iter()
+        .collect()
+}
+
+fn npy(bench: &Bench, dice: &mut Dice) -> usize {
+    let mut bytes = dice.pick(&bench.arrays).clone();
+    dice.bytes(&mut bytes);
+    if let Ok(view) = NpyView::parse(&bytes) {
+        assert_eq!(view.to_vec_f32().len(), view.rows() * view.dim());
+        let _ = (view.first_non_finite(), view.column_statistics());
+    }
+    bytes.len()
+}
+
+/// Without a new seal: nothing but the first of them may pass.
+fn container(bench: &Bench, dice: &mut Dice) -> usize {
+    let from = if dice.below(2) == 0 {
+        &bench.models
+    } else {
+        &bench.checkpoints
+    };
+    let whole = dice.pick(from);
+    let mut bytes = whole.clone();
+    dice.bytes(&mut bytes);
+    let _ = diffclf::format::model::peek(&bytes[..bytes.len().min(9)]);
+    assert!(ModelFile::from_bytes(&bytes).is_err() || bytes == *whole);
+    bytes.len()
+}
+
+/// The same file, altered by somebody who can seal it.
+fn resealed(dice: &mut Dice, seed: &[u8]) -> Option<Vec<u8>> {
+    let file = ModelFile::from_bytes(seed).expect("the seed is a whole file");
+    let mut content = file.content().expect("its content is JSON");
+    if dice.below(8) > 0 {
+        dice.json(&mut content);
+    }
+    let mut altered = ModelFile::new(file.kind(), &content).ok()?;
+    let victim = dice.below(4 * file.tensors().len());
+    for (k, (name, tensor)) in file.tensors().iter().enumerate() {
+        let TensorData::F32(numbers) = tensor.data() else {
+            continue;
+        };
+        let (mut shape, mut numbers) = (tensor.shape().to_vec(), numbers.clone());
+        if k == victim {
+            match dice.below(4) {
+                0 => {
+                    let at = dice.below(numbers.len());
+                    let odd = [f32::NAN, f32::INFINITY, 1e38, -1e38, 1e-40];
+                    numbers[at] = *dice.pick(&odd);
+                }
+                1 => shape.reverse(),
+                2 => {
+                    numbers.pop();
+                    shape = vec![numbers.len()];
+                }
+                _ => continue,
+            }
+        }
+        altered
+            .insert(name, Tensor::new(shape, numbers).ok()?)
+            .ok()?;
+    }
+    altered.to_bytes().ok()
+}
+
+fn read_resealed_model(bench: &Bench, dice: &mut Dice) -> (usize, Option<Model>) {
+    let seed = dice.pick(&bench.models).clone();
+    match resealed(dice, &seed) {
+        Some(bytes) => (bytes.len(), Model::from_bytes(&bytes).ok()),
+        None => (0, None),
+    }
+}
+
+fn resealed_model(bench: &Bench, dice: &mut Dice) -> usize {
+    read_resealed_model(bench, dice).0
+}
+
+/// A model that was read is put to use.
+fn energy(bench: &Bench, dice: &mut Dice) -> usize {
+    let (bytes, Some(model)) = read_resealed_model(bench, dice) else {
+        return 0;
+    };
+    let Content { spec, .. } = &model.content;
+    if spec.bytes_of_point() > 1 << 24 || spec.dim > 64 {
+        return bytes;
+    }
+    if let Ok(energy) = model.in_data_coordinates(bench.pool.clone(), Isa::PORTABLE) {
+        let (point, mut out) = (vec![0.3; spec.dim], [0.0]);
+        energy.log_density(&[spec.grid.t_min()], &point, &mut out);
+        let mut score = point.clone();
+        energy.score(&[spec.grid.t_max()], &point, &mut score);
+        let _ = model.to_bytes();
+    }
+    bytes
+}
+
+/// A checkpoint that was read is trained on with.
+fn resealed_checkpoint(bench: &Bench, dice: &mut Dice) -> usize {
+    let seed = dice.pick(&bench.checkpoints).clone();
+    let Some(bytes) = resealed(dice, &seed) else {
+        return 0;
+    };
+    let Ok(checkpoint) = Checkpoint::from_bytes(&bytes) else {
+        return bytes.len();
+    };
+    let settings: Settings = toml::from_str(&bench.config).expect("these settings are right");
+    let folder = bench.folder.path();
+    if let Ok(found) = Preparation::resumed(&settings, &rows(), checkpoint, folder)
+        && let Ok(mut trainer) = found.trainer(bench.pool.clone(), Isa::PORTABLE)
+    {
+        for _ in 0..2 {
+            if trainer.finished() || trainer.advance(&mut StepReport::default()).is_err() {
+                break;
+            }
+        }
+    }
+    bytes.len()
+}
+
+fn words(bench: &Bench, dice: &mut Dice) -> usize {
+    let seed = dice.pick(&bench.texts).clone();
+    let text = dice.text(&seed);
+    if let Ok(expression) = Expression::parse(&text) {
+        // What was read is written as it can be read.
+        assert!(
+            Expression::parse(&expression.to_string()).is_ok(),
+            "{text:?} {expression}"
+        );
+    }
+    let _ = parse_terms(&text);
+    if let Ok(Named(process)) = text.parse::<Named<Process>>() {
+        let _ = (
+            process.validate(),
+            diffclf::process::TimeGrid::default_for(&process),
+        );
+    }
+    if let Ok(Named(times)) = text.parse::<Named<TimeSampler>>() {
+        let process = Process::default();
+        let grid = diffclf::process::TimeGrid::default_for(&process);
+        let _ = times.validate(&process, &grid, 3, 4);
+    }
+    let _ = (
+        text.parse::<Named<Spacing>>(),
+        text.parse::<Named<Diffusivity>>(),
+    );
+    let _ = (
+        Kernel::by_name(&text),
+        Process::by_name(&text),
+        Isa::by_name(&text),
+    );
+    let _ = word::<Regions>(&text);
+    text.len()
+}
+
+fn settings(bench: &Bench, dice: &mut Dice) -> usize {
+    let seed = match dice.below(4) {
+        0 => dice.pick(&bench.texts).clone(),
+        _ => bench.config.clone(),
+    };
+    let text = dice.text(&seed);
+    if let Ok(settings) = toml::from_str::<Settings>(&text) {
+        let _ = settings.to_toml();
+    }
+    text.len()
+}
+
+/// Settings that were read become a run, up to its first step.
+fn resolve(bench: &Bench, dice: &mut Dice) -> usize {
+    let text = dice.text(&format!("{TINY}base = \"gaussian\"\n"));
+    let Ok(settings) = toml::from_str::<Settings>(&text) else {
+        return text.len();
+    };
+    let named = settings.data.is_some() || settings.system.is_some() || settings.has_end();
+    if named {
+        return text.len();
+    }
+    let (isa, rows) = (Isa::PORTABLE, rows());
+    if let Ok(found) = Preparation::fresh(&settings, &rows, &bench.pool, isa, &Silent)
+        && found.content.spec.bytes_of_point() < 1 << 20
+        && found.content.spec.layout().len() < 1 << 20
+        && let Ok(mut trainer) = found.trainer(bench.pool.clone(), isa)
+    {
+        let _ = trainer.advance(&mut StepReport::default());
+    }
+    text.len()
+}
+
+fn cell(bench: &Bench, dice: &mut Dice) -> usize {
+    let seed = dice.pick(&bench.cells).clone();
+    let text = dice.text(&seed);
+    let _ = serde_json::from_str::<CellRecord>(&text);
+    let _ = serde_json::from_str::<Value>(&text);
+    text.len()
+}
+
+/// A log that a bad disk has spoiled does not stand in the way of a run.
+fn log(bench: &Bench, dice: &mut Dice) -> usize {
+    let path = bench.folder.path().join("stopped");
+    let mut bytes = bench.log.clone();
+    dice.bytes(&mut bytes);
+    std::fs::write(path.join("log.jsonl"), &bytes).expect("the folder is ours");
+    let folder = RunFolder::take(&path).expect("the folder is ours");
+    let (_, seconds) = folder.log(5).expect("a log never stands in the way");
+    assert!(seconds >= 0.0);
+    bytes.len()
+}
