@@ -19,6 +19,14 @@ Floats: TypeAlias = "NDArray[np.float32] | NDArray[np.float64]"
 ArrayLike: TypeAlias = Any
 
 
+def scratch() -> Any:
+    """A folder that is gone after the ``with``."""
+    # Here, since it takes a tenth of the import.
+    import tempfile
+
+    return tempfile.TemporaryDirectory(prefix="diffclf-")
+
+
 def is_path(x: object) -> bool:
     """Whether this names a file."""
     return isinstance(x, (str, os.PathLike))

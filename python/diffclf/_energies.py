@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
-import tempfile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from . import _native
-from ._arrays import ArrayLike, points, rows
+from ._arrays import ArrayLike, points, rows, scratch
 from ._progress import ProgressLike, progress_of
 from .errors import InputError, UsageError
 
@@ -341,6 +339,8 @@ class Ladders(NamedTuple):
 
 def _text(**settings: Any) -> str:
     """Settings that were given, as JSON."""
+    import json
+
     given = {name: value for name, value in settings.items() if value is not None}
     try:
         return json.dumps(given, default=lambda value: value.item())
@@ -558,7 +558,7 @@ def anneal(
         target = system(target, model.dim)
     if method == "exchange" and runs is not None:
         raise InputError("runs belongs to smc and ais; leave it out with exchange")
-    with tempfile.TemporaryDirectory(prefix="diffclf-") as folder:
+    with scratch() as folder:
         request = {
             "method": method,
             "diffusion": diffusion,
@@ -632,7 +632,7 @@ def compare(
     from ._systems import System, system
     from ._systems import systems as names
 
-    with tempfile.TemporaryDirectory(prefix="diffclf-") as folder:
+    with scratch() as folder:
         known: tuple[str, int] | None = None
         path: str | None = None
         if isinstance(reference, System):

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import _native
-from ._arrays import ArrayLike, is_path, points, rows
+from ._arrays import ArrayLike, is_path, points, rows, scratch
 from ._energies import Density
 from ._progress import ProgressLike, progress_of
 from ._results import Check, Diagnosis, Evaluation, estimate
@@ -178,7 +176,7 @@ class Model(Density):
             For an interpolant: rows of the other endpoint to start from, endpoint to go to (start or end), learned or exact velocity,
             noise of interpolant-sde.
         """
-        with tempfile.TemporaryDirectory(prefix="diffclf-") as folder:
+        with scratch() as folder:
             request = {
                 "n": _whole(n, "n"),
                 "method": method,
@@ -278,7 +276,7 @@ class Model(Density):
             Samples to generate and compare with the data, 0 for none.
         """
         given = [None if part is None else (name, _array(part, name, self.columns)) for part, name in ((x, "x"), (end, "end"))]
-        with tempfile.TemporaryDirectory(prefix="diffclf-") as folder:
+        with scratch() as folder:
             request = {
                 "rows": given,
                 "path": os.fspath(self._model_file(folder)),
@@ -313,7 +311,7 @@ class Model(Density):
 
         ``x`` and ``end`` are rows to judge the model by, as in :meth:`diagnose`; ``pair`` names two columns to show.
         """
-        with tempfile.TemporaryDirectory(prefix="diffclf-") as folder:
+        with scratch() as folder:
             _native.write_report(
                 {
                     "model": os.fspath(self._model_file(folder, with_model=True)),
@@ -337,6 +335,8 @@ class Model(Density):
         path.parent.mkdir()
         if with_model:
             path.write_bytes(self._native.to_bytes())
+        import json
+
         lines = "".join(json.dumps(entry) + "\n" for entry in self.history)
         (path.parent / "log.jsonl").write_text(lines)
         return path
@@ -424,6 +424,8 @@ def load(path: str | os.PathLike[str]) -> Model:
     history: list[dict[str, Any]] = []
     log = file.with_name("log.jsonl")
     if log.is_file():
+        import json
+
         for line in log.read_text().splitlines():
             try:
                 history.append(json.loads(line))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
-import json
 import os
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
@@ -103,6 +101,10 @@ def plain(value: object) -> Any:
 
 def settings_text(settings: Mapping[str, Any], function: str) -> str:
     """The settings as JSON; None is the default. An unknown name is refused with the nearest known one."""
+    # Here, so that an import does not wait for them.
+    import difflib
+    import json
+
     known = [name for name in _native.setting_names() if name not in ("data", "end")]
     for name, value in settings.items():
         if name not in (*known, "data", "end"):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import _native
-from ._arrays import ArrayLike, is_path, names_of, rows
+from ._arrays import ArrayLike, is_path, names_of, rows, scratch
 from ._model import Model, load
 from ._progress import ProgressLike, progress_of
 from ._settings import Settings, settings_text
@@ -72,7 +71,7 @@ def fit(
     >>> model.sample(5, seed=7).shape
     (5, 2)
     """
-    with tempfile.TemporaryDirectory(prefix="diffclf-") as folder:
+    with scratch() as folder:
         out = os.path.join(folder, "fit")
         request = {"out": out, "resume": False, "force": False, "checkpoint_every": _NEVER, "hidden": folder}
         _run("fit", request, (x, name), (end, end_name), threads, progress, callback, dict(settings))

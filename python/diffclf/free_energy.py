@@ -13,14 +13,13 @@ True
 from __future__ import annotations
 
 import os
-import tempfile
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import _native
-from ._arrays import ArrayLike, is_path, rows
+from ._arrays import ArrayLike, is_path, rows, scratch
 from ._model import Model, _file, _whole
 from ._results import Estimate, estimate
 from .errors import InputError, UsageError
@@ -149,7 +148,7 @@ def learn(
     """
     own = energies or (None, None)
     other = other_energies or (None, None)
-    with tempfile.TemporaryDirectory(prefix="diffclf-") as folder:
+    with scratch() as folder:
         request = {
             "rows": [_file(part, name, folder, model.columns) for part, name in ((x, "x"), (end, "end"))],
             "own": [_values(part, f"energies{k}", folder) for k, part in enumerate(own)],

@@ -29,7 +29,9 @@ def slope(x: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @pytest.fixture(scope="module")
 def trained() -> diffclf.Model:
-    return diffclf.fit(system="two-modes", progress=False, **{**SMALL, "steps": 300, "score_steps": 300, "width": 32})
+    # On a mixture fitted to the rows: near the truth after a few steps.
+    rows = diffclf.system("two-modes").sample(4000, seed=8)
+    return diffclf.fit(rows, progress=False, **{**SMALL, "grid_levels": 64})
 
 
 def test_algebra_is_that_of_log_densities() -> None:
@@ -77,7 +79,14 @@ def test_functions_are_targets_of_chains() -> None:
     for friction in (None, 1.0):
         walk = diffclf.langevin(density, start, step=0.02 if friction is None else 0.2, friction=friction, draws=300, warm_up=300)
         assert np.all(np.abs(walk.samples.mean(axis=0) - [1, -2]) < 0.2)
+
+
+def test_draws_go_to_arviz(trained: diffclf.Model) -> None:
     pytest.importorskip("arviz")
+    density = diffclf.target(tilted, 2, gradient=slope)
+    start = np.random.default_rng(0).normal(size=(32, 2))
+    particles = diffclf.smc(trained, 64, levels=16, moves=1, least_overlap=0.0)
+    assert particles.to_arviz().posterior["x"].shape == (1, 64, 2)
     assert diffclf.mala(density, start, draws=20, warm_up=5).to_arviz().posterior["x"].shape == (32, 20, 2)
 
 
