@@ -20,6 +20,8 @@ pub struct Direction {
 /// What was found.
 #[derive(Debug)]
 pub struct FepFound {
+    /// The works were taken as a time series, and their correlation was measured.
+    pub correlated: bool,
     /// From A to B.
     pub forward: Direction,
     /// From B to A, if there are works.
@@ -63,6 +65,7 @@ pub fn of(
 ) -> Result<FepFound> {
     let direction = |works: &[f64]| direction(works, correlated, resample);
     Ok(FepFound {
+        correlated,
         forward: direction(forward)?,
         reverse: reverse.map(direction).transpose()?,
     })
