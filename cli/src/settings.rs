@@ -15,7 +15,7 @@ use std::path::PathBuf;
 /// Flags of a training run; one that is absent leaves its setting to the configuration file or the default.
 #[derive(Debug, Clone, Default, clap::Args, Serialize)]
 pub struct SettingsArgs {
-    /// Samples to learn from: a .npy file whose first axis counts them
+    /// Samples to learn from: a .npy file whose first axis counts them, a .csv or .tsv table, or an array of an archive, data.npz:key
     #[arg(value_name = "DATA.npy", help_heading = "Data")]
     pub data: Option<PathBuf>,
     /// Samples of the second endpoint, for an interpolant

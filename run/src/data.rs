@@ -109,7 +109,7 @@ impl DataSet {
             rows: Some(map.view()?.rows()),
             sha256: Some(sha256_hex(map.bytes())),
             steps: Vec::new(),
-            columns: Vec::new(),
+            columns: map.names().to_vec(),
         };
         Ok(Self {
             rows: Rows::File(Arc::new(map)),

@@ -1,10 +1,12 @@
 //! Files without surprises: results appear whole or not at all, nothing is replaced unasked, arrays are mapped and
 //! not loaded.
 
+use crate::archive;
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::origin::Stamp;
 use crate::run_folder::MODEL;
+use crate::table;
 use diffclf::format::model::{self, START};
 use diffclf::format::npy::NpyView;
 use diffclf::model::Model;
@@ -228,26 +230,58 @@ impl FolderLock {
     }
 }
 
-/// A memory-mapped .npy file: arrays larger than memory are read in place.
+/// A memory-mapped file with an array: arrays larger than memory are read in place. Tables and packed members of archives are read into
+/// memory, in the form of a .npy file.
 #[derive(Debug)]
 pub struct MappedNpy {
     map: Mmap,
+    place: Place,
+    names: Vec<String>,
     path: PathBuf,
     file: File,
     opened: Stamp,
 }
 
+/// Where the array is.
+#[derive(Debug)]
+enum Place {
+    /// A part of the file.
+    Part(std::ops::Range<usize>),
+    /// In memory.
+    Own(Vec<u8>),
+}
+
 impl MappedNpy {
-    /// Maps the file and checks that it holds an array which can be read.
+    /// Maps the file and checks that it holds an array which can be read: a .npy file, a .csv or .tsv table, or an array of a .npz archive,
+    /// named as in `data.npz:key` where there are several.
     pub fn open(path: &Path) -> Result<Self> {
+        let archive = archive::split(path);
+        let (path, key) = match &archive {
+            Some((path, key)) => (path.as_path(), key.as_deref()),
+            None => (path, None),
+        };
         let file = open_regular(path)?;
         let opened = stamp_of(&file).map_err(reading(path))?;
         // SAFETY: the map is only read. Its content would change under us if another process wrote to the file at
         // the same time; we then compute with wrong numbers, or the system ends us if the file shrinks. That is the
         // price of data larger than memory, and the reason why our own writers never write in place.
         let map = unsafe { Mmap::map(&file) }.map_err(reading(path))?;
+        let (place, names) = if archive.is_some() {
+            let place = match archive::member(path, &map, key)? {
+                archive::Member::Stored(part) => Place::Part(part),
+                archive::Member::Unpacked(array) => Place::Own(array),
+            };
+            (place, Vec::new())
+        } else if table::is_table(path) {
+            let table = table::read(path, &map)?;
+            (Place::Own(table.array), table.names)
+        } else {
+            (Place::Part(0..map.len()), Vec::new())
+        };
         let mapped = Self {
             map,
+            place,
+            names,
             path: path.to_path_buf(),
             file,
             opened,
@@ -258,7 +292,20 @@ impl MappedNpy {
 
     /// The array as rows.
     pub fn view(&self) -> Result<NpyView<'_>> {
-        NpyView::parse(&self.map).map_err(|source| Error::about(&self.path, source))
+        NpyView::parse(self.array()).map_err(|source| Error::about(&self.path, source))
+    }
+
+    /// The array as the bytes of a .npy file.
+    pub(crate) fn array(&self) -> &[u8] {
+        match &self.place {
+            Place::Part(part) => &self.map[part.clone()],
+            Place::Own(array) => array,
+        }
+    }
+
+    /// Names of the columns, where the file has any.
+    pub fn names(&self) -> &[String] {
+        &self.names
     }
 
     /// Tells the system that rows will be read out of order: without reading ahead, which on a file larger than memory costs thousands of

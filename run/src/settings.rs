@@ -33,7 +33,7 @@ pub enum ScaleKind {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// Samples to learn from: a .npy file whose first axis counts them
+    /// Samples to learn from: a .npy file whose first axis counts them, a .csv or .tsv table, or an array of an archive, data.npz:key
     pub data: Option<PathBuf>,
     /// Samples of the second endpoint, for an interpolant
     pub end: Option<PathBuf>,

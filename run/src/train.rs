@@ -1,5 +1,6 @@
 //! From settings and data to a model, in a run folder that can be left and taken up again at any moment.
 
+use crate::archive;
 use crate::data::DataSet;
 use crate::endpoints::{open, rows};
 use crate::error::{Error, Result};
@@ -197,10 +198,22 @@ fn absolute(mut settings: Settings) -> Result<Settings> {
         .into_iter()
         .flatten()
     {
-        *path = std::fs::canonicalize(&*path).map_err(|source| Error::Read {
-            path: path.clone(),
+        let (file, key) = match archive::split(path) {
+            Some((file, key)) => (file, key),
+            None => (path.clone(), None),
+        };
+        let whole = std::fs::canonicalize(&file).map_err(|source| Error::Read {
+            path: file.clone(),
             source,
         })?;
+        *path = match key {
+            None => whole,
+            Some(key) => {
+                let mut name = whole.into_os_string();
+                name.push(format!(":{key}"));
+                name.into()
+            }
+        };
         // Settings are text, and so is the name in the model file.
         if path.to_str().is_none() {
             return Err(Error::Refused(words!(

@@ -16,7 +16,7 @@ pub struct Mapped(pub(crate) Arc<MappedNpy>);
 
 impl AsRef<[u8]> for Mapped {
     fn as_ref(&self) -> &[u8] {
-        self.0.bytes()
+        self.0.array()
     }
 }
 

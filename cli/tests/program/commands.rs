@@ -146,6 +146,42 @@ fn energy_and_flow_agree_and_points_outside_are_marked() {
     );
 }
 
+/// The same numbers in any kind of file give the same model, and names of columns are kept.
+#[test]
+fn tables_and_archives_are_read_as_arrays() {
+    let place = Place::new();
+    let rows = clouds(120);
+    write_rows(&place.path("rows.npy"), &rows);
+    let table: String = rows
+        .iter()
+        .map(|row| format!("{},{}\n", row[0], row[1]))
+        .collect();
+    std::fs::write(place.path("rows.csv"), format!("phi,psi\n{table}")).unwrap();
+    std::fs::write(place.path("rows.tsv"), table.replace(',', "\t")).unwrap();
+    let density = |data: &str, run: &str| {
+        place.run(&format!("train {data} -o {run} {SMALL}"));
+        place.run(&format!("density {run} {data} -o {run}.npy --quiet"));
+        read_npy(&place.bytes(&format!("{run}.npy"))).1
+    };
+    let expected = density("rows.npy", "plain");
+    assert_eq!(density("rows.csv", "table"), expected);
+    assert_eq!(density("rows.tsv", "tabs"), expected);
+    let document = place.run("inspect table --json");
+    let document: serde_json::Value = serde_json::from_str(&document).unwrap();
+    let columns = &document["content"]["record"]["data"][0]["columns"];
+    assert_eq!(columns, &serde_json::json!(["phi", "psi"]));
+    // A run on a table goes on, and finds its rows for a diagnosis.
+    place.run(&format!("train -o table --resume {SMALL}"));
+    place.output("diagnose table rows.csv --points 64 --generate 0 --json judged.json --quiet");
+    assert!(place.json("judged.json")["diagnosis"]["checks"].is_array());
+    std::fs::write(place.path("words.csv"), "a,b\n1,2\n3,x\n").unwrap();
+    place.refused(
+        &format!("train words.csv -o no {SMALL}"),
+        2,
+        &["line 3", "('b')", "'x' is no number"],
+    );
+}
+
 /// Whitened or not, a model of correlated columns speaks of the same data: density, score, samples, compositions.
 #[test]
 fn whitened_columns_give_the_same_answers() {
