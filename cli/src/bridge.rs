@@ -2,8 +2,8 @@
 
 use crate::help;
 use diffclf::sample::Diffusivity;
-use diffclf_run::bridge::{BridgeChoice, Endpoint, VelocityOrigin};
-use diffclf_run::named::{Named, word};
+use diffclf_run::bridge::{BridgeChoice, Endpoint, VelocityOrigin, noise};
+use diffclf_run::named::word;
 use std::path::PathBuf;
 
 /// Flags of interpolants.
@@ -32,19 +32,6 @@ pub struct BridgeArgs {
         value_parser = noise
     )]
     g: Option<Diffusivity>,
-}
-
-fn noise(text: &str) -> std::result::Result<Diffusivity, String> {
-    let g = match text.parse() {
-        Ok(value) => Diffusivity::Constant { value },
-        Err(_) => text.parse::<Named<Diffusivity>>()?.0,
-    };
-    let (Diffusivity::Constant { value: size } | Diffusivity::Bridge { factor: size }) = g;
-    if size.is_finite() && size >= 0.0 {
-        Ok(g)
-    } else {
-        Err(format!("the noise is {size}, expected a number from 0"))
-    }
 }
 
 impl BridgeArgs {

@@ -6,6 +6,7 @@ use diffclf::process::{Process, Spacing, TimeSampler};
 use diffclf::train::Decay;
 use diffclf_run::base::BaseKind;
 use diffclf_run::named::{Named, word};
+use diffclf_run::network::NetworkChoice;
 use diffclf_run::settings::{LARGEST_SEED, ScaleKind, Settings};
 use diffclf_run::{Error, Result};
 use serde::Serialize;
@@ -90,7 +91,7 @@ pub struct SettingsArgs {
     /// Sinusoidal time features [default: 64]
     #[arg(long, value_name = "N", help_heading = "Model")]
     pub features: Option<usize>,
-    /// Number of particles: the energy becomes a sum over pairs of a function of their distance
+    /// Number of particles in a row: the energy knows neither their frame nor, where they are alike, their names
     #[arg(long, value_name = "N", help_heading = "Model")]
     pub particles: Option<usize>,
     #[arg(long, help = help::form(), value_name = "FORM", help_heading = "Model", value_parser = word::<Form>)]
@@ -153,6 +154,10 @@ pub struct SettingsArgs {
     #[arg(skip)]
     pub kernel: Option<String>,
 
+    /// The network: mlp, pairs, egnn, or with parameters '{kind = "egnn", types = [0, 1, 0], bonds = [[0, 1]], cross = true}' [default:
+    /// mlp; pairs if there are particles]
+    #[arg(long, value_name = "NETWORK", help_heading = "Model")]
+    pub network: Option<Named<NetworkChoice>>,
     #[arg(long, help = help::process(), value_name = "PROCESS", help_heading = "Model")]
     pub process: Option<Named<Process>>,
     #[arg(long, help = help::spacing(), value_name = "SPACING", help_heading = "Model")]

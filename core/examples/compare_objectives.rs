@@ -75,6 +75,7 @@ impl Comparison {
                     rows: Some(ROWS),
                     sha256: None,
                     steps: Vec::new(),
+                    columns: Vec::new(),
                 }],
                 units: "kT".into(),
                 streams: diffclf::rng::STREAMS,

@@ -111,6 +111,18 @@ impl Annealing {
         learned: &LearnedEnergy,
         watch: &dyn Watch,
     ) -> Result<Done<Annealed>> {
+        let target = self.target(content.spec.dim)?;
+        let target = target.as_ref().map(|target| target as &dyn Energy);
+        self.run_to(target, (content, learned), watch)
+    }
+
+    /// Runs it to a target that need not have a name.
+    pub fn run_to(
+        &self,
+        target: Option<&dyn Energy>,
+        (content, learned): (&Content, &LearnedEnergy),
+        watch: &dyn Watch,
+    ) -> Result<Done<Annealed>> {
         let spec = &content.spec;
         // Points, proposals, their scores and energies.
         memory::refuse_rows("particles", self.particles, spec.dim, 64)?;
@@ -128,12 +140,20 @@ impl Annealing {
         if spec.process.is_interpolant() {
             return self.cross(content, learned, smc, watch);
         }
+        if let Some(target) = target
+            && target.dim() != spec.dim
+        {
+            return Err(Error::setting(
+                "target",
+                format!("an energy of {} columns", target.dim()),
+                format!("one of {}, those of the model", spec.dim),
+            ));
+        }
         self.bridge.refuse_for_diffusion(content)?;
         let grid = match self.levels {
             Some(levels) => spec.grid.with_levels(levels)?,
             None => spec.grid.clone(),
         };
-        let target = self.target(spec.dim)?;
         let mut times: Vec<f64> = grid.times().iter().rev().copied().collect();
         if target.is_some() {
             times.push(0.0);
@@ -144,7 +164,7 @@ impl Annealing {
             learned,
             energy: &energy,
             prior: energy.prior(&Prior::of(spec)),
-            target: target.as_ref(),
+            target,
             times: &times,
         };
         if self.method == AnnealMethod::Exchange {
@@ -366,7 +386,7 @@ struct Descent<'a> {
     /// In those of the data.
     energy: &'a dyn Energy,
     prior: Prior,
-    target: Option<&'a SystemEnergy>,
+    target: Option<&'a dyn Energy>,
     times: &'a [f64],
 }
 

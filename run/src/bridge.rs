@@ -4,6 +4,7 @@ use crate::data::read_rows;
 use crate::endpoints::mixtures;
 use crate::error::{Error, Result};
 use crate::exact::known_path;
+use crate::named::Named;
 use crate::words;
 use crate::words::Setting;
 use diffclf::energy::exact::ExactPath;
@@ -50,6 +51,20 @@ pub struct BridgeChoice {
     pub velocity: Option<VelocityOrigin>,
     /// Noise of the SDE.
     pub g: Option<Diffusivity>,
+}
+
+/// The noise of the SDE from a number, or from a table such as `{kind = "bridge", factor = 0.5}`.
+pub fn noise(text: &str) -> std::result::Result<Diffusivity, String> {
+    let g = match text.parse() {
+        Ok(value) => Diffusivity::Constant { value },
+        Err(_) => text.parse::<Named<Diffusivity>>()?.0,
+    };
+    let (Diffusivity::Constant { value: size } | Diffusivity::Bridge { factor: size }) = g;
+    if size.is_finite() && size >= 0.0 {
+        Ok(g)
+    } else {
+        Err(format!("the noise is {size}, expected a number from 0"))
+    }
 }
 
 impl BridgeChoice {

@@ -32,47 +32,55 @@ pub struct DataSet {
 enum Rows {
     File(Arc<MappedNpy>),
     Array(Array, usize),
-    Drawn(Arc<System>, Arc<[f32]>),
+    Drawn(Arc<System>, Arc<Vec<f32>>),
     Fresh(Arc<System>),
 }
 
-/// Numbers in memory, row-major.
-#[derive(Debug, Clone)]
+/// Numbers in memory, row-major, whoever owns them: nothing is copied.
+#[derive(Clone)]
 pub enum Array {
     /// In single precision.
-    F32(Arc<[f32]>),
+    F32(Arc<dyn AsRef<[f32]> + Send + Sync>),
     /// In double precision.
-    F64(Arc<[f64]>),
+    F64(Arc<dyn AsRef<[f64]> + Send + Sync>),
 }
 
 impl Array {
     pub(crate) fn len(&self) -> usize {
         match self {
-            Self::F32(values) => values.len(),
-            Self::F64(values) => values.len(),
+            Self::F32(values) => (**values).as_ref().len(),
+            Self::F64(values) => (**values).as_ref().len(),
+        }
+    }
+
+    /// Where the first number lies.
+    pub fn address(&self) -> usize {
+        match self {
+            Self::F32(values) => (**values).as_ref().as_ptr().addr(),
+            Self::F64(values) => (**values).as_ref().as_ptr().addr(),
         }
     }
 
     /// Digest of the .npy file that would hold it.
-    fn sha256(&self, rows: usize, dim: usize) -> Result<String> {
+    fn sha256(&self, shape: &[usize]) -> Result<String> {
         let digest = match self {
-            Self::F32(values) => sha256_of(|writer| write_npy(&[rows, dim], values, writer)),
-            Self::F64(values) => sha256_of(|writer| write_npy(&[rows, dim], values, writer)),
+            Self::F32(values) => sha256_of(|writer| write_npy(shape, (**values).as_ref(), writer)),
+            Self::F64(values) => sha256_of(|writer| write_npy(shape, (**values).as_ref(), writer)),
         };
         Ok(digest?)
     }
 
     /// The numbers from `first` on.
-    pub(crate) fn copy_f64(&self, first: usize, out: &mut [f64]) {
+    pub fn copy_f64(&self, first: usize, out: &mut [f64]) {
         match self {
             Self::F32(values) => {
-                for (out, x) in out.iter_mut().zip(&values[first..]) {
+                for (out, x) in out.iter_mut().zip(&(**values).as_ref()[first..]) {
                     *out = f64::from(*x);
                 }
             }
             Self::F64(values) => {
                 let count = out.len();
-                out.copy_from_slice(&values[first..][..count]);
+                out.copy_from_slice(&(**values).as_ref()[first..][..count]);
             }
         }
     }
@@ -80,13 +88,13 @@ impl Array {
 
 impl From<Vec<f32>> for Array {
     fn from(values: Vec<f32>) -> Self {
-        Self::F32(values.into())
+        Self::F32(Arc::new(values))
     }
 }
 
 impl From<Vec<f64>> for Array {
     fn from(values: Vec<f64>) -> Self {
-        Self::F64(values.into())
+        Self::F64(Arc::new(values))
     }
 }
 
@@ -101,6 +109,7 @@ impl DataSet {
             rows: Some(map.view()?.rows()),
             sha256: Some(sha256_hex(map.bytes())),
             steps: Vec::new(),
+            columns: Vec::new(),
         };
         Ok(Self {
             rows: Rows::File(Arc::new(map)),
@@ -116,7 +125,14 @@ impl DataSet {
         rows: usize,
         dim: usize,
     ) -> Result<Self> {
+        Self::from_shaped(name, values, &[rows, dim])
+    }
+
+    /// The same with any number of axes, of which the first counts the rows.
+    pub fn from_shaped(name: &str, values: impl Into<Array>, shape: &[usize]) -> Result<Self> {
         let values = values.into();
+        let rows = shape.first().copied().unwrap_or(0);
+        let dim = shape.iter().skip(1).product();
         if rows == 0 || dim == 0 || rows.checked_mul(dim) != Some(values.len()) {
             let fault = DataFault::Shape {
                 values: values.len(),
@@ -129,13 +145,20 @@ impl DataSet {
             name: name.into(),
             system_seed: None,
             rows: Some(rows),
-            sha256: Some(values.sha256(rows, dim)?),
+            sha256: Some(values.sha256(shape)?),
             steps: Vec::new(),
+            columns: Vec::new(),
         };
         Ok(Self {
             rows: Rows::Array(values, dim),
             record,
         })
+    }
+
+    /// The same rows with the names of their columns, which the model remembers.
+    pub fn with_columns(mut self, names: Vec<String>) -> Self {
+        self.record.columns = names;
+        self
     }
 
     /// A system at an endpoint; with `samples`, so many rows are drawn once with `seed`.
@@ -161,13 +184,12 @@ impl DataSet {
             rows: samples,
             sha256: None,
             steps: Vec::new(),
+            columns: Vec::new(),
         };
         let rows = match samples {
             Some(rows) => {
-                let values = system
-                    .sample_for(Purpose::Drawn(endpoint as u32), rows, seed)
-                    .into();
-                Rows::Drawn(Arc::new(system), values)
+                let values = system.sample_for(Purpose::Drawn(endpoint as u32), rows, seed);
+                Rows::Drawn(Arc::new(system), Arc::new(values))
             }
             None => Rows::Fresh(Arc::new(system)),
         };

@@ -48,7 +48,8 @@ pub struct Evaluated {
     pub rows: usize,
     /// The time.
     pub time: f64,
-    /// Whether each point lies outside of the data, where a density is extrapolated; none where the model does not know.
+    /// Whether each point lies outside of the data, where a density is extrapolated; none where that was not asked, or the model does not
+    /// know.
     pub outside: Option<Vec<bool>>,
 }
 
@@ -66,18 +67,49 @@ impl Evaluated {
     }
 }
 
+/// Points to evaluate, read one after the other: they may be more than memory holds.
+pub struct Points<'a> {
+    /// The file or array, in messages.
+    pub name: &'a str,
+    /// Shape as an array; the first axis counts the points.
+    pub shape: &'a [usize],
+    /// Writes a point.
+    pub read: &'a dyn Fn(usize, &mut [f64]),
+    /// Whether to tell those outside of the data, at one time for all.
+    pub mark: bool,
+}
+
 /// Evaluates a model at the points of a .npy file, at a time or at its smallest one. The file may be larger than memory.
 pub fn evaluate_points(
     quantity: Quantity,
-    (content, energy): (&Content, &LearnedEnergy),
+    model: (&Content, &LearnedEnergy),
     points: &Path,
     time: Option<f64>,
     watch: &dyn Watch,
 ) -> Result<Done<Evaluated>> {
+    let mapped = MappedNpy::open(points)?;
+    let view = mapped.view()?;
+    let rows = Points {
+        name: &points.display().to_string(),
+        shape: view.shape(),
+        read: &|row, out| view.copy_row_f64(row, out),
+        mark: true,
+    };
+    let time = time.unwrap_or(model.0.spec.grid.t_min());
+    evaluate_rows(quantity, model, &rows, &[time], watch)
+}
+
+/// Evaluates a model at points: `times` holds one time for all, or one for each.
+pub fn evaluate_rows(
+    quantity: Quantity,
+    (content, learned): (&Content, &LearnedEnergy),
+    points: &Points<'_>,
+    times: &[f64],
+    watch: &dyn Watch,
+) -> Result<Done<Evaluated>> {
     let spec = &content.spec;
     let (low, high) = (spec.grid.t_min(), spec.grid.t_max());
-    let time = time.unwrap_or(low);
-    if !(low..=high).contains(&time) {
+    if let Some(time) = times.iter().find(|time| !(low..=high).contains(*time)) {
         return Err(Error::Refused(words!(
             Setting::new("time"),
             " is ",
@@ -89,53 +121,73 @@ pub fn evaluate_points(
             "; choose one of them"
         )));
     }
-    let path = points;
-    let mapped = MappedNpy::open(path)?;
-    let view = mapped.view()?;
-    if view.dim() != spec.dim {
+    let (count, dim) = (points.shape[0], points.shape[1..].iter().product::<usize>());
+    if dim != spec.dim {
         return Err(Error::Usage(format!(
-            "{}: the points have {} coordinates, but the model has {}; give points of the kind it was trained on",
-            path.display(),
-            view.dim(),
-            spec.dim
+            "{}: the points have {dim} coordinates, but the model has {}; give points of the kind it was trained on",
+            points.name, spec.dim
         )));
     }
-    let learned = energy;
+    if times.len() != 1 && times.len() != count {
+        return Err(Error::Refused(words!(
+            Setting::new("time"),
+            format!(
+                " has {} values for {count} points, expected one, or one for each",
+                times.len()
+            )
+        )));
+    }
     let energy = content.in_data_coordinates(learned);
     let (width, shape) = match quantity {
-        Quantity::Score => (spec.dim, view.shape()),
-        _ => (1, &view.shape()[..1]),
+        Quantity::Score => (spec.dim, points.shape),
+        _ => (1, &points.shape[..1]),
     };
-    let mut values = vec![0.0; view.rows() * width];
+    let mut values = vec![0.0; count * width];
     let rows = match quantity {
         Quantity::FlowLogDensity => FLOW_BLOCK,
         _ => (BLOCK / spec.dim).max(1),
     };
-    let outside = learned.outside(time);
-    let mut marks = outside.as_ref().map(|_| Vec::with_capacity(view.rows()));
-    let mut bar = watch.begin("density", view.rows() as u64, 0);
+    let outside = match times {
+        [time] if points.mark => learned.outside(*time),
+        _ => None,
+    };
+    let mut marks = outside.as_ref().map(|_| Vec::with_capacity(count));
+    let mut bar = watch.begin("density", count as u64, 0);
     for (block, out) in values.chunks_mut(rows * width).enumerate() {
         let first = block * rows;
-        let mut points = vec![0.0; out.len() / width * spec.dim];
-        for (row, point) in points.chunks_exact_mut(spec.dim).enumerate() {
-            view.copy_row_f64(first + row, point);
-            refuse_non_finite(path, first + row, point)?;
+        let mut block = vec![0.0; out.len() / width * spec.dim];
+        for (row, point) in block.chunks_exact_mut(spec.dim).enumerate() {
+            (points.read)(first + row, point);
+            refuse_non_finite(Path::new(points.name), first + row, point)?;
         }
         if let (Some(outside), Some(marks)) = (&outside, &mut marks) {
-            let mut inside = points.clone();
+            let mut inside = block.clone();
             content.standardisation.to_model(&mut inside);
             marks.extend(outside.marks(&inside));
         }
+        let times = match times {
+            [_] => times,
+            times => &times[first..][..out.len() / width],
+        };
         match quantity {
-            Quantity::LogDensity => energy.log_density(&[time], &points, out),
-            Quantity::Energy => energy.energy(&[time], &points, out),
-            Quantity::Score => energy.score(&[time], &points, out),
-            Quantity::TimeScore => energy.time_score(&[time], &points, out),
-            Quantity::FlowLogDensity => by_flow((content, learned), time, &mut points, out)?,
+            Quantity::LogDensity => energy.log_density(times, &block, out),
+            Quantity::Energy => energy.energy(times, &block, out),
+            Quantity::Score => energy.score(times, &block, out),
+            Quantity::TimeScore => energy.time_score(times, &block, out),
+            Quantity::FlowLogDensity => match times {
+                [time] => by_flow((content, learned), *time, &mut block, out)?,
+                _ => {
+                    return Err(Error::Refused(words!(
+                        Setting::new("time"),
+                        " has a value for each point, but the flow starts at one time for all; give one"
+                    )));
+                }
+            },
         }
         // Far away a density may be zero; it is a number.
         if out.iter().any(|value| value.is_nan()) {
             let what = "density, energy or score at these points";
+            let time = times.first().copied().unwrap_or(low);
             return Err(Error::Core(CoreError::ModelNotFinite { what, time }));
         }
         bar.set((first + out.len() / width) as u64, &|| "points".into());
@@ -143,8 +195,8 @@ pub fn evaluate_points(
     let found = Evaluated {
         values,
         shape: shape.to_vec(),
-        rows: view.rows(),
-        time,
+        rows: count,
+        time: times.first().copied().unwrap_or(low),
         outside: marks,
     };
     Ok(Done::new(found, bar))

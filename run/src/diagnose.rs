@@ -48,7 +48,18 @@ impl Diagnosing {
         refuse_rows("points", self.points, content.spec.dim, 32)?;
         refuse_rows("generate", self.generate, content.spec.dim, 16)?;
         let files = self.data.each_ref().map(|path| path.as_deref());
-        let mut judging = Judging::gather(content, files, Path::new(&self.model))?;
+        let judging = Judging::gather(content, files, Path::new(&self.model))?;
+        self.judge(judging, content, energy, watch)
+    }
+
+    /// Makes the checks by rows that are gathered.
+    pub fn judge(
+        &self,
+        mut judging: Judging,
+        content: &Content,
+        energy: &LearnedEnergy,
+        watch: &dyn Watch,
+    ) -> Result<Diagnosed> {
         let settings = diagnosis_settings(self.points, self.seed);
         let mut bar = watch.begin("diagnose", Diagnosis::PARTS as u64 + 1, 0);
         judging.generate(content, energy, self.generate, self.seed, &mut |_| {

@@ -9,7 +9,6 @@ use crate::words::Setting;
 use diffclf::energy::{Energy, LearnedEnergy, Prior};
 use diffclf::metric::diagnose::{Data, Diagnosis, DiagnosisSettings, Facts, History, Subject};
 use diffclf::model::{Content, DataRecord};
-use diffclf::network::NetworkSpec;
 use diffclf::rng::{Purpose, STREAMS};
 use diffclf::sample::{Flow, Sampler, Solver, Task, depart, times_of};
 use diffclf::system::System;
@@ -182,8 +181,7 @@ impl Judging {
             log_volume: content.standardisation.log_volume(),
             compares_levels: Some(terms.any(|term| term.objective.objective().compares_levels())),
             only_trained: self.only_trained,
-            endless: spec.process.is_interpolant()
-                && matches!(spec.network, NetworkSpec::Pairs { .. }),
+            endless: spec.process.is_interpolant() && spec.network.particles().is_some(),
         }
     }
 

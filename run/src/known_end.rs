@@ -80,7 +80,7 @@ mod tests {
         let values: Vec<f64> = (0..4000 * 64)
             .map(|i| 0.3 + if i % 64 == 0 { spread } else { 1.0 } * stream.normal())
             .collect();
-        DataSet::from_array("rows", Array::F64(values.into()), 4000, 64).unwrap()
+        DataSet::from_array("rows", Array::from(values), 4000, 64).unwrap()
     }
 
     fn prepared(data: &DataSet, text: &str) -> Result<(), String> {

@@ -24,6 +24,7 @@ pub mod last_word;
 pub mod machine;
 pub mod memory;
 pub mod named;
+pub mod network;
 pub mod notice;
 pub mod origin;
 pub mod outputs;

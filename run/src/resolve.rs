@@ -4,6 +4,7 @@ use crate::base::{BaseKind, FoundBase};
 use crate::columns::Columns;
 use crate::error::{Error, Result};
 use crate::named::Named;
+use crate::network::NetworkChoice;
 use crate::notice::Notice;
 use crate::settings::{ScaleKind, Settings};
 use crate::smallest_time;
@@ -11,7 +12,6 @@ use crate::words;
 use crate::words::Setting;
 use diffclf::energy::{Coordinates, Form, ModelSpec, Moments};
 use diffclf::model::Content;
-use diffclf::network::NetworkSpec;
 use diffclf::objective::{ObjectiveName, Term, closeness, parse_terms};
 use diffclf::process::sampler::Close;
 use diffclf::process::{Process, TimeSampler};
@@ -408,19 +408,14 @@ impl Filling {
         let s = &mut self.settings;
         spec.grid = smallest_time::grid(s, &process, finest)?;
         let rows = facts.rows.filter(|_| facts.given && s.particles.is_none());
-        let width = *s.width.get_or_insert(usual_width(rows));
-        let depth = *s.depth.get_or_insert(4);
-        spec.network = match s.particles {
-            None => NetworkSpec::Mlp { width, depth },
-            Some(particles) => {
-                spec.form = Form::Scalar;
-                NetworkSpec::Pairs {
-                    particles,
-                    width,
-                    depth,
-                }
-            }
-        };
+        let network = NetworkChoice::of(s)?;
+        let usual = network.usual_width().unwrap_or(usual_width(rows));
+        let (width, depth) = (*s.width.get_or_insert(usual), *s.depth.get_or_insert(4));
+        if s.particles.is_some() {
+            spec.form = Form::Scalar;
+        }
+        s.network = Some(Named(network.clone()));
+        spec.network = network.spec(s.particles.unwrap_or(1), width, depth);
         spec.form = *s.form.get_or_insert(spec.form);
         if let Some(objective) = &s.objective {
             let velocity = |term: &Term| term.objective.objective().needs_velocity();

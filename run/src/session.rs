@@ -84,6 +84,8 @@ impl Observer for Course {
             }
             progress.set(planned(settings, state), &message);
         }
+        let entry = || self.session.entry(report, self.seconds());
+        self.session.watch.step(&entry);
         if trainer.finished() {
             self.last = message();
         }

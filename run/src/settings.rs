@@ -4,6 +4,7 @@ use crate::base::BaseKind;
 use crate::error::{Error, Result};
 use crate::files::read_text;
 use crate::named::Named;
+use crate::network::NetworkChoice;
 use diffclf::energy::Form;
 use diffclf::process::{Process, Spacing, TimeSampler};
 use diffclf::train::Decay;
@@ -72,7 +73,7 @@ pub struct Settings {
     pub depth: Option<usize>,
     /// Sinusoidal time features [default: 64]
     pub features: Option<usize>,
-    /// Number of particles: the energy becomes a sum over pairs of a function of their distance
+    /// Number of particles in a row: the energy knows neither their frame nor, where they are alike, their names
     pub particles: Option<usize>,
     /// How the network gives the energy [default: follows process and network]
     pub form: Option<Form>,
@@ -107,6 +108,9 @@ pub struct Settings {
     /// Instruction set of the kernels ; kept here because it decides the last bits.
     pub kernel: Option<String>,
 
+    /// The network: mlp, pairs, egnn, or with parameters '{kind = "egnn", types = [0, 1, 0], bonds = [[0, 1]], cross = true}' [default:
+    /// mlp; pairs if there are particles]
+    pub network: Option<Named<NetworkChoice>>,
     /// Noising process: a name of [`Process::NAMES`], or with parameters '{kind = "vp", beta_max = 10.0}'
     /// [default: vp; linear if there is a second endpoint]
     pub process: Option<Named<Process>>,

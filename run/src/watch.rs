@@ -16,6 +16,9 @@ pub trait Watch {
         self.note(&format!("note: {notice}"));
     }
 
+    /// A step of a training is done; `entry` makes the line that the log has for it: every figure of the step.
+    fn step(&self, _entry: &dyn Fn() -> serde_json::Value) {}
+
     /// Whether the work should save what it has and end.
     fn stopped(&self) -> bool {
         false

@@ -1,6 +1,6 @@
 //! The free-energy commands: numbers beside known answers, pictures, records, and refusals that name the trouble.
 
-use super::{Place, SMALL, write_npy_bytes, write_rows};
+use super::{Place, SMALL, clouds, write_npy_bytes, write_rows};
 use std::path::Path;
 
 fn write_series(path: &Path, values: &[f64]) {
@@ -66,6 +66,39 @@ fn springs(place: &Place, count: usize) -> Vec<f64> {
         .collect();
     write_rows(&place.path("dudl.npy"), &slopes);
     x
+}
+
+/// A file that is read the wrong way round says so; correlation that was not measured is not told; walls do not count as correlation.
+#[test]
+fn awkward_works_and_matrices_are_understood() {
+    let place = Place::new();
+    let rows: Vec<Vec<f64>> = clouds(60)
+        .iter()
+        .map(|x| vec![0.5 * x[0] * x[0], 0.5 * (x[0] - 0.3).powi(2)])
+        .collect();
+    write_rows(&place.path("turned.npy"), &rows);
+    place.refused(
+        "free-energy mbar turned.npy --counts 30,30",
+        2,
+        &["60 states and 2 samples", "add --transposed"],
+    );
+    let text = place.run("free-energy mbar turned.npy --counts 30,30 --transposed");
+    assert!(text.contains("delta"), "{text}");
+    let works = |wall: bool| -> Vec<Vec<f64>> {
+        let numbers = clouds(400).into_iter().enumerate();
+        numbers
+            .map(|(k, x)| {
+                let clash = wall && k % 7 == 0;
+                vec![if clash { f64::INFINITY } else { x[1] }]
+            })
+            .collect()
+    };
+    write_rows(&place.path("forward.npy"), &works(true));
+    write_rows(&place.path("reverse.npy"), &works(false));
+    let text = place.run("free-energy fep reverse.npy");
+    assert!(!text.contains("inefficiency"), "{text}");
+    let text = place.run("free-energy bar forward.npy reverse.npy");
+    assert!(!text.contains("400.0"), "{text}");
 }
 
 #[test]

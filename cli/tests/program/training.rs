@@ -275,7 +275,6 @@ fn particles_are_not_told_apart() {
         })
         .collect();
     write_rows(&place.path("rows.npy"), &rows);
-    place.run(&format!("train rows.npy --particles 3 -o run {SMALL}"));
     let exchanged: Vec<Vec<f64>> = rows
         .iter()
         .map(|row| [&row[4..], &row[..4]].concat())
@@ -285,9 +284,26 @@ fn particles_are_not_told_apart() {
         place.run(&format!("density run {rows} -o out.npy --force --quiet"));
         read_npy(&fs::read(place.path("out.npy")).unwrap()).1
     };
-    let (first, second) = (density("rows.npy"), density("exchanged.npy"));
-    for (a, b) in first.iter().zip(&second) {
-        // Energies are computed in single precision.
-        assert!((a - b).abs() < 1e-4 * (1.0 + a.abs()), "{a} {b}");
+    for network in ["pairs", "egnn", "{kind=\"egnn\",types=[0,0,0],cutoff=9}"] {
+        place.run(&format!(
+            "train rows.npy --particles 3 --network {network} -o run --force {SMALL}"
+        ));
+        let (first, second) = (density("rows.npy"), density("exchanged.npy"));
+        for (a, b) in first.iter().zip(&second) {
+            // Energies are computed in single precision.
+            assert!((a - b).abs() < 1e-4 * (1.0 + a.abs()), "{a} {b}");
+        }
     }
+    // With a bond, the two that have it may change places, the third may not.
+    place.run(&format!(
+        "train rows.npy --particles 3 --network {{kind=\"egnn\",bonds=[[0,1]]}} --rate 0.05 -o run --force {SMALL}"
+    ));
+    let (first, second) = (density("rows.npy"), density("exchanged.npy"));
+    let apart = first.iter().zip(&second).map(|(a, b)| (a - b).abs());
+    assert!(apart.fold(0.0, f64::max) > 1e-3);
+    place.refused(
+        &format!("train rows.npy --network egnn -o other {SMALL}"),
+        2,
+        &["--network egnn", "--particles"],
+    );
 }

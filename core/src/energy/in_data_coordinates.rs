@@ -83,6 +83,14 @@ where
         self.inner.curvature(times, &moved, &directions, out);
     }
 
+    fn hessian_product(&self, times: &[f64], points: &[f64], directions: &[f64], out: &mut [f64]) {
+        let mut directions = directions.to_vec();
+        self.map.displacements_to_model(&mut directions);
+        let moved = self.inward(points);
+        self.inner.hessian_product(times, &moved, &directions, out);
+        self.map.gradients_to_data(out);
+    }
+
     fn log_density(&self, times: &[f64], points: &[f64], out: &mut [f64]) {
         self.inner.log_density(times, &self.inward(points), out);
         let volume = self.map.log_volume();
@@ -143,6 +151,13 @@ mod tests {
             energy.time_score(&times, &points, &mut rate);
             let directions = [0.8, -0.5, 0.3, 1.1];
             energy.curvature(&times, &points, &directions, &mut bend);
+            let mut product = [0.0; 4];
+            energy.hessian_product(&times, &points, &directions, &mut product);
+            for row in 0..2 {
+                let dot = |i: usize| product[2 * row + i] * directions[2 * row + i];
+                let allowed = 1e-6 * (1.0 + bend[row].abs());
+                assert!((dot(0) + dot(1) - bend[row]).abs() < allowed);
+            }
             let h = 1e-4;
             for row in 0..2 {
                 let (t, y) = (times[row], &points[2 * row..2 * row + 2]);

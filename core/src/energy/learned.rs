@@ -7,7 +7,7 @@ use super::builder::{Builder, Points};
 use super::spec::ModelSpec;
 use super::time_table::TimeTable;
 use super::wiring::{TimeMode, Wiring};
-use super::{Energy, Velocity, slope_along};
+use super::{Energy, Velocity, product_along, slope_along};
 use crate::base::{Level, Marginal, Wanted};
 use crate::engine::{Isa, Pool, Program, Real, Rows};
 use crate::{Error, Result};
@@ -24,6 +24,8 @@ enum What {
     Velocity,
     /// `e . H e` for a direction `e` per point.
     Curvature,
+    /// `H e`.
+    HessianProduct,
 }
 
 /// How a program's rows know their time.
@@ -40,6 +42,9 @@ enum When {
 /// Room for an output, and its numbers per point.
 type Part<'a, P> = (&'a mut [P], usize);
 
+/// Central differences of a field at points along directions.
+type Differences = fn(&dyn Fn(&[f64], &mut [f64]), usize, &[f64], &[f64], &mut [f64]);
+
 struct Evaluation<T> {
     what: What,
     when: When,
@@ -47,7 +52,7 @@ struct Evaluation<T> {
     wiring: Wiring,
     schedule: TimeTable<T>,
     points: usize,
-    /// Slot of the directions, for [`What::Curvature`].
+    /// Slot of the directions, where there are any.
     directions: Option<usize>,
 }
 
@@ -136,13 +141,16 @@ impl<T: Real> LearnedEnergy<T> {
             match what {
                 What::EnergyAndScore => vec![nodes.energy, builder.score(&nodes)],
                 What::Rate => vec![builder.energy_rate(&nodes)],
-                What::Curvature => {
+                What::Curvature | What::HessianProduct => {
                     let (along, slot) = builder.graph.input(Rows::Unit(1), self.spec.dim);
                     directions = Some(slot);
                     let score = builder.score(&nodes);
                     let slope = builder.graph.row_dot(score, along);
                     let bend = builder.graph.grad_of_sum(slope, &[points.points])[0];
-                    vec![builder.graph.row_dot(bend, along)]
+                    vec![match what {
+                        What::Curvature => builder.graph.row_dot(bend, along),
+                        _ => bend,
+                    }]
                 }
                 _ => vec![nodes.energy],
             }
@@ -271,6 +279,33 @@ impl<T: Real> LearnedEnergy<T> {
             });
         }
         Ok(LearnedVelocity { model: self })
+    }
+
+    /// The part of the base in a second derivative, by differences of its score; nothing where there is no mixture.
+    fn base_along(
+        &self,
+        times: &[f64],
+        differences: Differences,
+        (points, directions): (&[f64], &[f64]),
+        out: &mut [f64],
+    ) {
+        let Some(base) = &self.precise_base else {
+            return;
+        };
+        let at = times
+            .iter()
+            .map(|&time| Level::at(&self.spec.process, time));
+        let at: Vec<Level> = at.collect();
+        let score = |points: &[f64], out: &mut [f64]| {
+            let wanted = Wanted {
+                log_density: &mut vec![0.0; points.len() / self.spec.dim],
+                score: Some(out),
+                time_score: None,
+                laplacian: None,
+            };
+            base.evaluate(points, &at, wanted, &mut base.scratch());
+        };
+        differences(&score, self.spec.dim, points, directions, out);
     }
 
     fn when(times: &[f64]) -> When {
@@ -404,24 +439,24 @@ impl<T: Real> Energy for LearnedEnergy<T> {
             (points, directions),
             [(&mut *out, 1)],
         );
-        let Some(base) = &self.precise_base else {
-            return;
-        };
-        let at = times
-            .iter()
-            .map(|&time| Level::at(&self.spec.process, time));
-        let at: Vec<Level> = at.collect();
-        let score = |points: &[f64], out: &mut [f64]| {
-            let wanted = Wanted {
-                log_density: &mut vec![0.0; points.len() / self.spec.dim],
-                score: Some(out),
-                time_score: None,
-                laplacian: None,
-            };
-            base.evaluate(points, &at, wanted, &mut base.scratch());
-        };
         let mut bend = vec![0.0; out.len()];
-        slope_along(&score, self.spec.dim, points, directions, &mut bend);
+        self.base_along(times, slope_along, (points, directions), &mut bend);
+        for (out, bend) in out.iter_mut().zip(bend) {
+            *out += bend;
+        }
+    }
+
+    /// As [`curvature`](Energy::curvature).
+    fn hessian_product(&self, times: &[f64], points: &[f64], directions: &[f64], out: &mut [f64]) {
+        self.run(
+            What::HessianProduct,
+            Self::when(times),
+            times,
+            (points, directions),
+            [(&mut *out, self.spec.dim)],
+        );
+        let mut bend = vec![0.0; out.len()];
+        self.base_along(times, product_along, (points, directions), &mut bend);
         for (out, bend) in out.iter_mut().zip(bend) {
             *out += bend;
         }

@@ -96,6 +96,13 @@ pub trait Energy: Send + Sync {
         slope_along(&score, self.dim(), points, directions, out);
     }
 
+    /// `H e` with H the Hessian of log p in y and one direction `e` per point: one row per point, by central differences of the score where
+    /// an implementation has nothing better.
+    fn hessian_product(&self, times: &[f64], points: &[f64], directions: &[f64], out: &mut [f64]) {
+        let score = |points: &[f64], out: &mut [f64]| self.score(times, points, out);
+        product_along(&score, self.dim(), points, directions, out);
+    }
+
     /// -U(t, y) + F(t).
     fn log_density(&self, times: &[f64], points: &[f64], out: &mut [f64]) {
         self.energy(times, points, out);
@@ -130,28 +137,58 @@ pub(crate) fn slope_along(
     directions: &[f64],
     out: &mut [f64],
 ) {
-    let step = |row: usize| {
-        let point = &points[row * dim..(row + 1) * dim];
-        1e-5 * (1.0 + point.iter().fold(0.0_f64, |m, y| m.max(y.abs())))
-    };
-    let shifted = |sign: f64| -> Vec<f64> {
-        let both = points.iter().zip(directions).enumerate();
-        both.map(|(i, (y, e))| y + sign * step(i / dim) * e)
-            .collect()
-    };
-    let (mut up, mut down) = (vec![0.0; points.len()], vec![0.0; points.len()]);
-    field(&shifted(1.0), &mut up);
-    field(&shifted(-1.0), &mut down);
+    let (up, down) = either_side(field, dim, points, directions);
     for (row, out) in out.iter_mut().enumerate() {
         let at = row * dim..(row + 1) * dim;
         let rise: f64 = up[at.clone()]
             .iter()
             .zip(&down[at.clone()])
-            .zip(&directions[at])
+            .zip(&directions[at.clone()])
             .map(|((a, b), e)| e * (a - b))
             .sum();
-        *out = rise / (2.0 * step(row));
+        *out = rise / (2.0 * difference(&points[at]));
     }
+}
+
+/// `(df/dy) e`, likewise: one row per point.
+pub(crate) fn product_along(
+    field: &dyn Fn(&[f64], &mut [f64]),
+    dim: usize,
+    points: &[f64],
+    directions: &[f64],
+    out: &mut [f64],
+) {
+    let (up, down) = either_side(field, dim, points, directions);
+    for (i, out) in out.iter_mut().enumerate() {
+        let row = i / dim * dim;
+        *out = (up[i] - down[i]) / (2.0 * difference(&points[row..row + dim]));
+    }
+}
+
+/// Step of a central difference at a point.
+fn difference(point: &[f64]) -> f64 {
+    1e-5 * (1.0 + point.iter().fold(0.0_f64, |m, y| m.max(y.abs())))
+}
+
+/// The field a step ahead and a step behind.
+fn either_side(
+    field: &dyn Fn(&[f64], &mut [f64]),
+    dim: usize,
+    points: &[f64],
+    directions: &[f64],
+) -> (Vec<f64>, Vec<f64>) {
+    let shifted = |sign: f64| -> Vec<f64> {
+        let both = points.iter().zip(directions).enumerate();
+        both.map(|(i, (y, e))| {
+            let row = i / dim * dim;
+            y + sign * difference(&points[row..row + dim]) * e
+        })
+        .collect()
+    };
+    let (mut up, mut down) = (vec![0.0; points.len()], vec![0.0; points.len()]);
+    field(&shifted(1.0), &mut up);
+    field(&shifted(-1.0), &mut down);
+    (up, down)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 mod contract;
 mod derivatives;
 mod identities;
+mod particles;
 pub(crate) mod reference;
 
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use std::sync::Arc;
 use super::{Form, LearnedEnergy, ModelSpec};
 use crate::base::{BaseEnds, MixtureBase, Spread};
 use crate::engine::{Isa, Pool, Real};
-use crate::network::NetworkSpec;
+use crate::network::{EgnnSpec, NetworkSpec};
 use crate::process::{
     Edm, Linear, Process, Spacing, TimeGrid, Trigonometric, VarianceExploding, VariancePreserving,
 };
@@ -57,6 +58,24 @@ pub(crate) fn spec(process: Process, form: Option<Form>, centred: bool) -> Model
     }
 }
 
+/// A message-passing network with all it can have over three particles in space, two of them alike and bonded to the third.
+pub(crate) fn molecule(process: Process, form: Form, centred: bool) -> ModelSpec {
+    let mean = [0.7, -0.4, 1.1, 0.2, -1.3, 0.5, 0.1, -0.8, 0.3];
+    ModelSpec {
+        dim: 9,
+        network: NetworkSpec::Egnn(EgnnSpec {
+            types: vec![0, 1, 0],
+            bonds: vec![[0, 1], [2, 1]],
+            cross: true,
+            range: 1.5,
+            cutoff: Some(2.5),
+            ..EgnnSpec::new(3, 4, 2)
+        }),
+        mean: mean.map(|m| if centred { 0.0 } else { m }).to_vec(),
+        ..spec(process, Some(form), centred)
+    }
+}
+
 pub(crate) fn diffusions() -> [Process; 3] {
     [
         Process::VariancePreserving(VariancePreserving {
@@ -98,6 +117,13 @@ pub(crate) fn sheet() -> Vec<ModelSpec> {
             form,
             ..spec(process, None, true)
         });
+    }
+    for (process, form) in [
+        (diffusions()[0], Form::InnerProduct),
+        (diffusions()[2], Form::Scalar),
+        (interpolants()[0], Form::InnerProductPlusScalar),
+    ] {
+        specs.push(molecule(process, form, process.is_interpolant()));
     }
     // On mixtures: components with axes of their own, and two ends that share a basis.
     for (process, form) in [
@@ -156,6 +182,7 @@ pub(crate) fn name(spec: &ModelSpec) -> String {
     let network = match spec.network {
         NetworkSpec::Mlp { .. } => "mlp",
         NetworkSpec::Pairs { .. } => "pairs",
+        NetworkSpec::Egnn(_) => "egnn",
     };
     format!(
         "{}, {network}, {:?}, mean {:?}, {}",

@@ -40,6 +40,34 @@ pub fn bar(forward: &[f64], reverse: &[f64]) -> Result<Bar> {
     bar_weighted(forward, None, reverse, None)
 }
 
+/// The rise of the free energy, `-delta`, and the number of samples that both ends share, however few they are: where other iterations
+/// may start.
+pub(super) fn rough_bar(forward: &[f64], reverse: &[f64]) -> (f64, f64) {
+    match bar_weighted(forward, None, reverse, None) {
+        Ok(found) => {
+            let both = 1.0 / forward.len() as f64 + 1.0 / reverse.len() as f64;
+            (-found.delta.mean, found.overlap / both)
+        }
+        Err(_) => {
+            let typical = |works: &[f64]| median(works).map_or(FORBIDDEN, |w| w.min(FORBIDDEN));
+            (0.5 * (typical(forward) - typical(reverse)), 0.0)
+        }
+    }
+}
+
+/// What a forbidden sample counts, in kT, where nothing is known.
+const FORBIDDEN: f64 = 1e3;
+
+/// The median of the finite works; none if there are none.
+fn median(works: &[f64]) -> Option<f64> {
+    let mut finite: Vec<f64> = works.iter().copied().filter(|w| w.is_finite()).collect();
+    let middle = finite.len() / 2;
+    if finite.is_empty() {
+        return None;
+    }
+    Some(*finite.select_nth_unstable_by(middle, f64::total_cmp).1)
+}
+
 /// BAR where each work counts as often as its weight says (bootstrap).
 fn bar_weighted(
     forward: &[f64],
@@ -52,17 +80,9 @@ fn bar_weighted(
     };
     let (n_f, n_r) = (forward.len() as f64, reverse.len() as f64);
     let m = (n_f / n_r).ln();
-    let finite = |works: &[f64]| {
-        works
-            .iter()
-            .copied()
-            .filter(|w| w.is_finite())
-            .collect::<Vec<_>>()
-    };
-    let (finite_f, finite_r) = (finite(forward), finite(reverse));
-    if finite_f.is_empty() || finite_r.is_empty() {
+    let (Some(middle_f), Some(middle_r)) = (median(forward), median(reverse)) else {
         return Err(apart());
-    }
+    };
     let moments = |delta: f64| {
         let f = Moments::of(forward, forward_weights, m + delta);
         let r = Moments::of(reverse, reverse_weights, -m - delta);
@@ -70,9 +90,8 @@ fn bar_weighted(
     };
     // The excess of the reverse side grows with delta; its slope is the number of shared samples.
     let excess = |(f, r): &(Moments, Moments)| r.first - f.first;
-    let mean = |works: &[f64]| works.iter().sum::<f64>() / works.len() as f64;
-    // Exact for Gaussian works of equal width; the bracket grows from there.
-    let mut delta = 0.5 * (mean(&finite_r) - mean(&finite_f));
+    // Exact for Gaussian works of equal width, and not moved by a few clashes; the bracket grows from there.
+    let mut delta = 0.5 * (middle_r - middle_f);
     let bracket = |sign: f64| -> Result<f64> {
         let mut step = 1.0;
         for _ in 0..64 {

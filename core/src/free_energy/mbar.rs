@@ -8,6 +8,7 @@ mod bootstrap;
 mod covariance;
 mod pass;
 mod solve;
+mod start;
 mod target;
 
 pub use bootstrap::Bootstrapped;

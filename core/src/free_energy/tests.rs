@@ -82,6 +82,49 @@ fn offsets_and_walls_do_no_harm() {
     );
 }
 
+/// Exponentials of rates 1 and 2, the second with a wall below 1/2 that forbids two in five samples of the first: log(Z_1 / Z_0) =
+/// -1 - log 2, however high the wall.
+#[test]
+fn sampled_states_with_walls_are_connected() {
+    use crate::rng::{Purpose, Stream};
+    let counts = [700, 500];
+    let mut stream = Stream::new(3, Purpose::Test, 1, 0);
+    let mut exponential = |mean: f64| -mean * (1.0 - stream.uniform()).ln();
+    let mut points: Vec<f64> = (0..700).map(|_| exponential(1.0)).collect();
+    points.extend((0..500).map(|_| 0.5 + exponential(0.5)));
+    let exact = -1.0 - 2f64.ln();
+    let mut first = None;
+    for wall in [1e3, 1e6, 1e12, 1e300, f64::INFINITY] {
+        let behind = |x: &f64| if *x < 0.5 { wall } else { 2.0 * x };
+        let energies: Vec<f64> = points
+            .iter()
+            .copied()
+            .chain(points.iter().map(behind))
+            .collect();
+        let matrix = Matrix::new(&energies, 2).unwrap();
+        let mbar = Mbar::solve(&matrix, &counts, &MbarSettings::default()).unwrap();
+        let found = mbar.difference(0, 1);
+        assert!(
+            (found.mean - exact).abs() < 4.0 * found.error && found.error < 0.06,
+            "{wall}: {found:?}"
+        );
+        // The wall is as good as infinite from 1000 kT on.
+        let first = *first.get_or_insert(found.mean);
+        assert!(
+            (found.mean - first).abs() < 1e-10,
+            "{wall}: {found:?} {first}"
+        );
+        let works: Vec<f64> = points.iter().map(|x| behind(x) - x).collect();
+        let (forward, back) = works.split_at(700);
+        let reverse: Vec<f64> = back.iter().map(|w| -w).collect();
+        let found = super::bar(forward, &reverse).unwrap().delta;
+        assert!(
+            (found.mean - first).abs() < 1e-10,
+            "{wall}: {found:?} {first}"
+        );
+    }
+}
+
 /// Forty states alike dilute every entry of the matrix; the links must not call that weak. A far state is named.
 #[test]
 fn links_see_through_many_states() {

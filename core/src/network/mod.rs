@@ -4,12 +4,14 @@
 //! numbers as the point has, over particles one vector for each of them. It knows nothing of preconditioning, forms or losses.
 //! [`NetworkSpec`] names the members in files.
 
+mod egnn;
 mod input;
 mod layout;
 mod mlp;
 mod pairs;
 mod spec;
 
+pub use egnn::{Egnn, EgnnSpec};
 pub use input::ScaledRows;
 pub use layout::{Entry, Init, Layout};
 pub use mlp::Mlp;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Mlp, Network, Output, PairSum, Role};
+use super::{Egnn, EgnnSpec, Mlp, Network, Output, PairSum, Role};
 use crate::citation::Cites;
 
 /// The network of an energy; its velocity, if it has one, is made of the same.
@@ -25,6 +25,8 @@ pub enum NetworkSpec {
         /// Number of hidden layers.
         depth: usize,
     },
+    /// Messages between particles, and moves along their differences.
+    Egnn(EgnnSpec),
 }
 
 impl Default for NetworkSpec {
@@ -38,13 +40,14 @@ impl Default for NetworkSpec {
 
 impl NetworkSpec {
     /// The names of all networks, as files and documents have them.
-    pub const NAMES: [&'static str; 2] = ["mlp", "pairs"];
+    pub const NAMES: [&'static str; 3] = ["mlp", "pairs", "egnn"];
 
     /// The number of particles, for a network over them.
     pub fn particles(&self) -> Option<usize> {
         match self {
             NetworkSpec::Mlp { .. } => None,
             NetworkSpec::Pairs { particles, .. } => Some(*particles),
+            NetworkSpec::Egnn(spec) => Some(spec.particles),
         }
     }
 
@@ -56,6 +59,10 @@ impl NetworkSpec {
                 let particles = *particles as u128;
                 particles * particles.saturating_sub(1) / 2
             }
+            NetworkSpec::Egnn(spec) => {
+                let particles = spec.particles as u128;
+                particles * particles.saturating_sub(1)
+            }
         }
     }
 
@@ -65,6 +72,8 @@ impl NetworkSpec {
             NetworkSpec::Mlp { width, depth } | NetworkSpec::Pairs { width, depth, .. } => {
                 (*width, *depth)
             }
+            // Six products of a layer have the width of a hidden layer.
+            NetworkSpec::Egnn(spec) => (spec.width, 6 * spec.depth),
         }
     }
 
@@ -81,13 +90,14 @@ impl NetworkSpec {
 
     /// The network for a role.
     pub fn network(&self, role: Role<'_>) -> Box<dyn Network> {
-        match *self {
+        match self.clone() {
             NetworkSpec::Mlp { width, depth } => Box::new(Mlp::new(role, width, depth)),
             NetworkSpec::Pairs {
                 particles,
                 width,
                 depth,
             } => Box::new(PairSum::new(role, particles, width, depth)),
+            NetworkSpec::Egnn(spec) => Box::new(Egnn::new(role, spec)),
         }
     }
 }

@@ -34,20 +34,21 @@ pub fn fep(found: &FepFound, wanted: f64) -> Sheet {
         record["hysteresis"] = gap.into();
     }
     let forward = &found.forward.result;
-    let quality = [
-        (
-            "effective samples, forward",
-            format!("{:.1}", forward.effective_samples),
-        ),
-        (
+    let mut quality = vec![(
+        "effective samples, forward",
+        format!("{:.1}", forward.effective_samples),
+    )];
+    // Independent works are taken at their word.
+    if found.correlated {
+        quality.push((
             "statistical inefficiency",
             format!("{:.2}", forward.inefficiency),
-        ),
-        (
-            "for the wanted error",
-            effort(forward.exponential.error, wanted),
-        ),
-    ];
+        ));
+    }
+    quality.push((
+        "for the wanted error",
+        effort(forward.exponential.error, wanted),
+    ));
     Sheet {
         title: "Free-energy perturbation",
         tables: vec![

@@ -62,7 +62,7 @@ fn key_of(entry: &str) -> &str {
 mod tests {
     use super::*;
     use diffclf::metric;
-    use diffclf::network::NetworkSpec;
+    use diffclf::network::{EgnnSpec, NetworkSpec};
     use diffclf::objective::ObjectiveName;
     use diffclf::process::{Process, TimeSampler};
 
@@ -82,7 +82,11 @@ mod tests {
         for sampler in TimeSampler::ALL {
             keys.extend(sampler.cites());
         }
-        assert_eq!(NetworkSpec::NAMES, ["mlp", "pairs"], "one is missing below");
+        assert_eq!(
+            NetworkSpec::NAMES,
+            ["mlp", "pairs", "egnn"],
+            "one is missing below"
+        );
         keys.extend(NetworkSpec::default().cites());
         let pairs = NetworkSpec::Pairs {
             particles: 2,
@@ -90,6 +94,7 @@ mod tests {
             depth: 1,
         };
         keys.extend(pairs.cites());
+        keys.extend(NetworkSpec::Egnn(EgnnSpec::new(2, 4, 1)).cites());
         for table in [
             sample::CITES,
             sample::mcmc::CITES,

@@ -32,7 +32,15 @@ pub fn from_files(
     independent: bool,
     resample: Resample,
 ) -> Result<BarFound> {
-    let mut series = [read_series(forward)?, read_series(reverse)?];
+    of(
+        [read_series(forward)?, read_series(reverse)?],
+        independent,
+        resample,
+    )
+}
+
+/// BAR from forward and reverse works in kT.
+pub fn of(mut series: [Vec<f64>; 2], independent: bool, resample: Resample) -> Result<BarFound> {
     let inefficiency = series
         .each_ref()
         .map(|works| statistical_inefficiency(works));

@@ -20,6 +20,8 @@ pub struct Direction {
 /// What was found.
 #[derive(Debug)]
 pub struct FepFound {
+    /// The works were taken as a time series, and their correlation was measured.
+    pub correlated: bool,
     /// From A to B.
     pub forward: Direction,
     /// From B to A, if there are works.
@@ -45,24 +47,40 @@ pub fn from_files(
     correlated: bool,
     resample: Resample,
 ) -> Result<FepFound> {
-    let direction = |path: &Path| direction(path, correlated, resample);
+    let reverse = reverse.map(read_series).transpose()?;
+    of(
+        &read_series(forward)?,
+        reverse.as_deref(),
+        correlated,
+        resample,
+    )
+}
+
+/// Perturbation from works in kT.
+pub fn of(
+    forward: &[f64],
+    reverse: Option<&[f64]>,
+    correlated: bool,
+    resample: Resample,
+) -> Result<FepFound> {
+    let direction = |works: &[f64]| direction(works, correlated, resample);
     Ok(FepFound {
+        correlated,
         forward: direction(forward)?,
         reverse: reverse.map(direction).transpose()?,
     })
 }
 
-fn direction(path: &Path, correlated: bool, resample: Resample) -> Result<Direction> {
-    let works = read_series(path)?;
-    let result = perturbation(&works, correlated)?;
+fn direction(works: &[f64], correlated: bool, resample: Resample) -> Result<Direction> {
+    let result = perturbation(works, correlated)?;
     let bootstrap_error = match resample.checked()? {
         Some(replicas) => {
             let blocks = if correlated {
-                Blocks::of_series(&works)
+                Blocks::of_series(works)
             } else {
                 Blocks::SINGLE
             };
-            let mut estimate = |weights: &[f64]| Ok(weighted(&works, weights));
+            let mut estimate = |weights: &[f64]| Ok(weighted(works, weights));
             let found = bootstrap(works.len(), blocks, replicas, resample.seed, &mut estimate)?;
             Some(found.error)
         }

@@ -6,6 +6,8 @@ use crate::error::{Error, Result};
 use crate::files::MappedNpy;
 use crate::machine::Machine;
 use crate::watch::Watch;
+use crate::words;
+use crate::words::Setting;
 use diffclf::free_energy::{
     Blocks, Convergence, Ensemble, Matrix, Mbar, MbarSettings, Overlap, ReducedEnergies, Selection,
     Surface, convergence, detect_equilibration, statistical_inefficiency, subsample,
@@ -97,6 +99,7 @@ impl MbarRequest {
     pub fn run(&self, machine: &Machine, watch: &dyn Watch) -> Result<MbarFound> {
         let mapped = MappedNpy::open(&self.energies)?;
         let file = FileEnergies::new(&mapped, self.transposed)?;
+        self.refuse_turned(&file)?;
         let settings = MbarSettings {
             tolerance: self.tolerance,
             pool: Some(machine.pool()?),
@@ -197,6 +200,31 @@ impl MbarRequest {
             index: (!all).then_some(index),
             correlated,
         }
+    }
+
+    /// Counts that fit the file only if it is read the other way.
+    fn refuse_turned(&self, energies: &dyn ReducedEnergies) -> Result<()> {
+        let (states, samples) = (energies.states(), energies.samples());
+        let sum = self
+            .counts
+            .iter()
+            .fold(0usize, |sum, n| sum.saturating_add(*n));
+        if states == samples || self.counts.len() != samples || sum != states {
+            return Ok(());
+        }
+        let advice = if self.transposed {
+            "leave out "
+        } else {
+            "add "
+        };
+        Err(Error::Refused(words!(
+            self.energies.display(),
+            format!(
+                ": read as {states} states and {samples} samples, but the counts are those of {samples} states and {states} samples; "
+            ),
+            advice,
+            Setting::new("transposed")
+        )))
     }
 
     /// Blocks of the bootstrap: single samples if they are independent, else as long as the correlation asks.

@@ -33,7 +33,11 @@ impl TiFound {
 /// Integration of samples of du/dlambda: one file with a row for each lambda, or a file for each. `independent` samples have no
 /// correlation to look for.
 pub fn from_files(files: &[PathBuf], lambdas: Vec<f64>, independent: bool) -> Result<TiFound> {
-    let series = read(files)?;
+    of(&read(files)?, lambdas, independent)
+}
+
+/// Integration of series of du/dlambda, one for each lambda.
+pub fn of(series: &[Vec<f64>], lambdas: Vec<f64>, independent: bool) -> Result<TiFound> {
     if series.len() != lambdas.len() {
         return Err(Error::Refused(words!(
             Setting::new("lambdas"),

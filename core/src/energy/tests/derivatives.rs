@@ -205,9 +205,22 @@ fn curvatures_are_derivatives_of_the_score() {
             let (mut found, mut rows) = ([0.0; 2], [0.0; 2]);
             energy.curvature(&[time], &y, &along, &mut found);
             energy.curvature(&[time, time], &y, &along, &mut rows);
+            let mut product = vec![0.0; 2 * d];
+            energy.hessian_product(&[time], &y, &along, &mut product);
             for k in 0..2 {
                 let (y, e) = (&y[k * d..][..d], &along[k * d..][..d]);
                 let what = format!("{} at {time}", name(&spec));
+                let product = &product[k * d..][..d];
+                let dot: f64 = product.iter().zip(e).map(|(p, e)| p * e).sum();
+                assert_close(dot, found[k], 1e-8 * (1.0 + found[k].abs()), &what);
+                let i = k % d;
+                let slope = difference(1e-3 * spec.process.noise(time), |h| {
+                    let y: Vec<f64> = y.iter().zip(e).map(|(y, e)| y + h * e).collect();
+                    let mut score = vec![0.0; d];
+                    energy.score(&[time], &y, &mut score);
+                    score[i]
+                });
+                assert_close(product[i], slope, 1e-6 * (1.0 + slope.abs()), &what);
                 assert_close(rows[k], found[k], 1e-9 * (1.0 + found[k].abs()), &what);
                 let h = 1e-3 * spec.process.noise(time);
                 let difference = difference(h, |h| {

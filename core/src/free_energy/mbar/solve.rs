@@ -1,4 +1,4 @@
-//! The MBAR equations: a start from mean energies, self-consistent steps, then Newton's method with a line search.
+//! The MBAR equations: self-consistent steps from a [`start`](super::start), then Newton's method with a line search.
 //!
 //! The equations are those for the minimum of the convex function `sum_n log sum_k N_k exp(f_k - u_kn) - sum_k N_k f_k`
 //! (Shirts and Chodera 2008, appendix C; Zhang, Gallicchio, Levy 2012), whose gradient is `sum_n p_nk - N_k` and whose
@@ -10,7 +10,6 @@ use crate::engine::{Isa, Pool};
 use crate::free_energy::ReducedEnergies;
 use crate::system::matrix::inverse_and_log_det;
 use crate::{Error, Result};
-use std::sync::{Mutex, PoisonError};
 
 /// Self-consistent steps end when every state's weight is right within this share.
 const NEAR: f64 = 0.1;
@@ -202,88 +201,6 @@ impl<'a> Problem<'a> {
             return Err(Error::Disconnected { groups });
         }
         Ok(())
-    }
-
-    /// Checks every energy and gives a start: for Gaussian work distributions of equal width,
-    /// `f_k - f_j = (<u_k - u_j>_j + <u_k - u_j>_k) / 2`; pairs are joined along the tree of least dissipation
-    /// `<u_k - u_j>_j + <u_j - u_k>_k`, which is never negative and grows as the overlap vanishes.
-    pub fn start(&self) -> Result<Vec<f64>> {
-        let states = self.sampled.len();
-        let rows: Vec<Mutex<Result<Vec<f64>>>> =
-            (0..states).map(|_| Mutex::new(Ok(vec![]))).collect();
-        self.pool.run(states, &|_, j| {
-            let row = self.mean_works(j);
-            *rows[j].lock().unwrap_or_else(PoisonError::into_inner) = row;
-        });
-        let works = rows
-            .into_iter()
-            .map(|row| row.into_inner().unwrap_or_else(PoisonError::into_inner))
-            .collect::<Result<Vec<_>>>()?;
-        let dissipation = |j: usize, k: usize| works[j][k] + works[k][j];
-        let mut f = vec![0.0; states];
-        // Prim: (distance to the tree, its nearest member); infinite once a state is in the tree.
-        let mut open: Vec<Option<(f64, usize)>> = (0..states)
-            .map(|k| (k > 0).then(|| (dissipation(0, k), 0)))
-            .collect();
-        while let Some((k, (_, j))) = open
-            .iter()
-            .enumerate()
-            .filter_map(|(k, entry)| entry.map(|entry| (k, entry)))
-            .min_by(|a, b| a.1.0.total_cmp(&b.1.0))
-        {
-            f[k] = f[j] + 0.5 * (works[j][k] - works[k][j]);
-            open[k] = None;
-            for (other, entry) in open.iter_mut().enumerate() {
-                if let Some((nearest, member)) = entry
-                    && dissipation(k, other) < *nearest
-                {
-                    (*nearest, *member) = (dissipation(k, other), k);
-                }
-            }
-        }
-        Ok(f)
-    }
-
-    /// Mean of `u_k - u_j` over the samples of state j, for every sampled k; samples forbidden in k count as 1e3 kT.
-    fn mean_works(&self, j: usize) -> Result<Vec<f64>> {
-        const FORBIDDEN: f64 = 1e3;
-        const BLOCK: usize = 1024;
-        let first: usize = self.counts[..j].iter().map(|n| *n as usize).sum();
-        let count = self.counts[j] as usize;
-        let mut sums = vec![0.0; self.sampled.len()];
-        let (mut own, mut other) = (vec![0.0; BLOCK], vec![0.0; BLOCK]);
-        for start in (first..first + count).step_by(BLOCK) {
-            let length = BLOCK.min(first + count - start);
-            let (own, other) = (&mut own[..length], &mut other[..length]);
-            self.energies.read(self.sampled[j], start, own);
-            for state in 0..self.energies.states() {
-                self.energies.read(state, start, other);
-                let is_own = state == self.sampled[j];
-                let wrong =
-                    |u: &f64| u.is_nan() || *u == f64::NEG_INFINITY || (is_own && u.is_infinite());
-                if let Some(at) = other.iter().position(wrong) {
-                    return Err(Error::BadEnergy {
-                        state,
-                        sample: start + at,
-                        found: other[at],
-                        expected: if is_own {
-                            "a finite number in the state the sample comes from"
-                        } else {
-                            "a number or plus infinity"
-                        },
-                    });
-                }
-                if let Some(k) = self.sampled.iter().position(|s| *s == state) {
-                    sums[k] += other
-                        .iter()
-                        .zip(&*own)
-                        .map(|(u, own)| if u.is_finite() { u - own } else { FORBIDDEN })
-                        .sum::<f64>();
-                }
-            }
-        }
-        sums.iter_mut().for_each(|sum| *sum /= self.counts[j]);
-        Ok(sums)
     }
 }
 

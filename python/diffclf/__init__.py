@@ -1,0 +1,93 @@
+"""Learn energies (log-densities, mode weights included) from samples.
+
+>>> import diffclf
+>>> x = diffclf.system("two-modes", dim=2).sample(2000, seed=1)
+>>> model = diffclf.fit(x, steps=50, score_steps=50, width=32, depth=2, progress=False)
+>>> log_p = model.log_density(x)
+>>> new = model.sample(1000, seed=0)
+
+Energies are dimensionless (kT), and the sign is always ``log p = -U + F``.
+"""
+
+from __future__ import annotations
+
+from ._energies import (
+    Chains,
+    Comparison,
+    Composition,
+    Density,
+    Ladders,
+    Particles,
+    Target,
+    ais,
+    anneal,
+    compare,
+    compose,
+    exchange,
+    hmc,
+    langevin,
+    mala,
+    smc,
+    target,
+)
+from ._model import Model, Report, load
+from ._native import __version__
+from ._native import set_threads, threads
+from ._progress import Progress
+from ._results import Check, Diagnosis, Estimate, Evaluation
+from ._settings import Settings
+from ._systems import System, system, systems
+from ._train import fit, train
+from .errors import (
+    DiffclfError,
+    FileError,
+    InputError,
+    InternalError,
+    InterruptedWarning,
+    NumericalError,
+    UsageError,
+)
+
+__all__ = [
+    "Chains",
+    "Check",
+    "Comparison",
+    "Composition",
+    "Density",
+    "Diagnosis",
+    "DiffclfError",
+    "Estimate",
+    "Evaluation",
+    "FileError",
+    "InputError",
+    "InternalError",
+    "InterruptedWarning",
+    "Ladders",
+    "Model",
+    "NumericalError",
+    "Particles",
+    "Progress",
+    "Report",
+    "Settings",
+    "System",
+    "Target",
+    "UsageError",
+    "__version__",
+    "ais",
+    "anneal",
+    "compare",
+    "compose",
+    "exchange",
+    "fit",
+    "hmc",
+    "langevin",
+    "load",
+    "mala",
+    "set_threads",
+    "smc",
+    "system",
+    "systems",
+    "target",
+    "threads",
+    "train",
+]

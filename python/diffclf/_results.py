@@ -1,0 +1,123 @@
+"""Results: what a diagnosis, an evaluation or a comparison found, as objects that a notebook shows well."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any
+
+_MARKS = {"pass": "#2a7f3f", "warn": "#b06f00", "fail": "#b3261e", "skipped": "#777777"}
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check of a diagnosis."""
+
+    name: str
+    #: pass, warn, fail or skipped.
+    verdict: str
+    #: What was found, with its figures.
+    finding: str
+    #: What that means, and what to do about it.
+    meaning: str
+    #: Where the limits lie.
+    limits: str
+
+    def __bool__(self) -> bool:
+        return self.verdict != "fail"
+
+    def __str__(self) -> str:
+        return f"{self.verdict.upper()} {self.name}: {self.finding} => {self.meaning}"
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Is the model any good? A verdict without ground truth; it is true unless a check failed."""
+
+    #: The worst of the checks: pass, warn or fail.
+    verdict: str
+    checks: tuple[Check, ...]
+    #: Where the rows came from.
+    judged_by: str
+    #: There were no other rows than those it was trained on.
+    only_trained_rows: bool
+    #: Every figure behind the checks.
+    figures: dict[str, Any] = field(repr=False)
+    #: The whole as the command prints it.
+    text: str = field(repr=False)
+
+    def __bool__(self) -> bool:
+        return self.verdict != "fail"
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __getitem__(self, name: str) -> Check:
+        for check in self.checks:
+            if check.name == name:
+                return check
+        raise KeyError(f"{name!r} is no check; there are {', '.join(check.name for check in self.checks)}")
+
+    def _repr_html_(self) -> str:
+        lines = [
+            f"<tr><td style='color:{_MARKS.get(check.verdict, '#777777')};font-weight:600'>{escape(check.verdict)}</td>"
+            f"<td style='text-align:left'>{escape(check.name)}</td><td style='text-align:left'>{escape(check.finding)}<br>"
+            f"<span style='opacity:.75'>{escape(check.meaning)}</span></td></tr>"
+            for check in self.checks
+        ]
+        head = f"<p><b>verdict: {escape(self.verdict)}</b>, judged by {escape(self.judged_by)}</p>"
+        return f"{head}<table>{''.join(lines)}</table>"
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number and its standard error."""
+
+    mean: float
+    error: float
+
+    def __float__(self) -> float:
+        return self.mean
+
+    def __str__(self) -> str:
+        return f"{self.mean:.6g} ± {self.error:.2g}"
+
+
+def estimate(value: dict[str, float]) -> Estimate:
+    """An estimate of the core."""
+    return Estimate(value["mean"], value["error"])
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A model beside the exact answer of a system: averages over the levels of its grid, each over exact samples."""
+
+    systems: tuple[str, ...]
+    #: Mean squared error of the score, per dimension.
+    fisher: Estimate
+    #: Effective sample size of the model's density as an importance weight, a share of 1.
+    ess: float
+    #: Agreement of log-densities up to a constant.
+    r2: float
+    median_r2: float
+    #: Loss of telling the level of a sample, above the best that any model can have.
+    classification_excess: Estimate
+    #: Nats per row of fresh exact samples: the model's, the exact density's, and the model's minus the exact one.
+    log_likelihood: Estimate
+    exact_log_likelihood: Estimate
+    log_likelihood_lead: Estimate
+    #: Everything, level by level.
+    figures: dict[str, Any] = field(repr=False)
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("score error (Fisher), per dimension", self.fisher),
+            ("effective sample size", f"{self.ess:.4f}"),
+            ("R², mean over levels", f"{self.r2:.5f}"),
+            ("classification, above the optimum", self.classification_excess),
+            ("log-likelihood, nats per row", self.log_likelihood),
+            ("exact log-likelihood", self.exact_log_likelihood),
+            ("difference", self.log_likelihood_lead),
+        ]
+        body = "".join(f"<tr><td style='text-align:left'>{name}</td><td>{escape(str(value))}</td></tr>" for name, value in rows)
+        return f"<p>against {escape(' and '.join(self.systems))}</p><table>{body}</table>"

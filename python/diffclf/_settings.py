@@ -1,0 +1,122 @@
+"""The settings of a training, by name and type. Their defaults live in the core; nothing is repeated here but names, for type checkers."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
+
+from . import _native
+from .errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Settings(TypedDict, total=False):
+    """What a training can be told. A setting that is left out has its default, that of the command `diffclf train`."""
+
+    system: str
+    """A built-in system instead of rows."""
+    end_system: str
+    """Built-in system at the second endpoint, for an interpolant."""
+    dim: int
+    """Dimension of the system; planar ones have 2."""
+    system_seed: int
+    """Seed of the system's own parameters."""
+    samples: int
+    """Draw a fixed set of so many rows from the system."""
+    standardise: bool
+    """Shift and scale the data to mean 0 and scalar variance 1."""
+    scale: Literal["column", "common", "none"]
+    """One scale for each column, one for all, or none."""
+    dequantise: bool
+    """Add uniform noise as wide as one step to columns whose values are rounded."""
+    held_out: float
+    """Share of the rows that is never trained on, 0 for none."""
+    held_out_every: int
+    """Steps between two evaluations on the held-out rows."""
+    patience: int
+    """End a stage after so many held-out evaluations without a new best; 0 never stops."""
+    grid_levels: int
+    """Levels of the time grid."""
+    t_min: float
+    """Smallest time of the grid."""
+    t_max: float
+    """Largest time of the grid."""
+    width: int
+    """Columns of a hidden layer."""
+    depth: int
+    """Hidden layers."""
+    features: int
+    """Sinusoidal time features."""
+    particles: int
+    """Number of particles: the energy becomes a sum over pairs of a function of their distance."""
+    form: str
+    """How the network gives the energy."""
+    base: str
+    """What the energy stands on: auto, gaussian, or a mixture fitted to the rows."""
+    objective: str
+    """Weighted sum of losses, such as dsm+0.5*diffclf."""
+    levels: int
+    """Times of one row, N of DiffCLF."""
+    batch: int
+    """Rows per step."""
+    steps: int
+    """Steps on the objective."""
+    score_steps: int
+    """Steps of a first stage with dsm alone, 0 for none."""
+    rate: float
+    """Largest learning rate."""
+    decay: Literal["constant", "cosine"]
+    """Learning rate after the warm-up."""
+    warm_up: int
+    """Steps in which each stage's learning rate grows from 0."""
+    clip: float
+    """Largest norm of a gradient, 0 for no limit."""
+    average: float
+    """Decay of the moving average of the parameters, 0 for none."""
+    seed: int
+    """Seed of everything random."""
+    log_every: int
+    """Steps between two entries of the history."""
+    kernel: str
+    """Instruction set of the kernels; it decides the last bits."""
+    process: str | dict[str, Any]
+    """Noising process: a name, or a dict such as {'kind': 'vp', 'beta_max': 10.0}."""
+    spacing: str | dict[str, Any]
+    """Spacing of the time grid: linear, power, or {'kind': 'power', 'rho': 7.0}."""
+    times: str | dict[str, Any]
+    """How times are drawn: a name, or a dict with parameters."""
+
+
+def plain(value: object) -> Any:
+    """Numbers of numpy and paths as JSON has them."""
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    item = getattr(value, "item", None)
+    if item is not None and getattr(value, "ndim", 0) == 0:
+        return item()
+    raise UsageError(f"{value!r} is no number, text or dict")
+
+
+def settings_text(settings: Mapping[str, Any], function: str) -> str:
+    """The settings as JSON; None is the default. An unknown name is refused with the nearest known one."""
+    # Here, so that an import does not wait for them.
+    import difflib
+    import json
+
+    known = [name for name in _native.setting_names() if name not in ("data", "end")]
+    for name, value in settings.items():
+        if name not in (*known, "data", "end"):
+            near = difflib.get_close_matches(name, known, 1)
+            advice = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
+            raise UsageError(f"{function}() has no argument {name!r}; {advice}")
+        if isinstance(value, float) and not abs(value) < float("inf"):
+            raise InputError(f"{name} is {value}, expected a finite number")
+    given = {name: value for name, value in settings.items() if value is not None}
+    try:
+        return json.dumps(given, default=plain, allow_nan=False)
+    except UsageError as error:
+        raise UsageError(f"a setting cannot be understood: {error}") from None
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"a setting cannot be understood: {error}") from error

@@ -1,0 +1,147 @@
+//! The network that a user asks for: its kind and what is known of the particles. Sizes are settings of their own.
+
+use crate::error::{Error, Result};
+use crate::settings::Settings;
+use crate::words;
+use crate::words::Setting;
+use diffclf::network::{EgnnSpec, NetworkSpec};
+use serde::{Deserialize, Serialize};
+
+/// A kind of network, with parameters where it has any.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum NetworkChoice {
+    /// A perceptron over all columns.
+    Mlp {},
+    /// A sum over pairs of particles of a function of their distance.
+    Pairs {},
+    /// Messages between particles and moves along their differences.
+    Egnn {
+        /// The type of each particle, from 0 on.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        types: Vec<u32>,
+        /// Pairs of particles with a bond, counted from 0.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        bonds: Vec<[u32; 2]>,
+        /// Tell mirror images apart.
+        #[serde(default)]
+        cross: bool,
+        /// Farthest that one neighbour moves a particle in all layers together.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        range: Option<f64>,
+        /// Distance at which messages fade.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cutoff: Option<f64>,
+    },
+}
+
+impl NetworkChoice {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Mlp {} => "mlp",
+            Self::Pairs {} => "pairs",
+            Self::Egnn { .. } => "egnn",
+        }
+    }
+
+    /// Columns of a hidden layer where none are asked for, if the kind has a usual number.
+    pub fn usual_width(&self) -> Option<usize> {
+        match self {
+            Self::Egnn { .. } => Some(64),
+            Self::Mlp {} | Self::Pairs {} => None,
+        }
+    }
+
+    /// What is asked for: a perceptron, or pairs where there are particles, unless a kind is named. Refuses a kind that does not go with
+    /// the number of particles.
+    pub fn of(settings: &Settings) -> Result<Self> {
+        let particles = settings.particles.is_some();
+        let usual = if particles {
+            Self::Pairs {}
+        } else {
+            Self::Mlp {}
+        };
+        let asked = settings.network.clone().map_or(usual, |named| named.0);
+        let over_particles = asked != Self::Mlp {};
+        if over_particles == particles {
+            return Ok(asked);
+        }
+        let network = Setting::to("network", asked.name());
+        let particles = Setting::new("particles");
+        Err(Error::Refused(if over_particles {
+            words!(
+                network,
+                " is a network over particles; say how many there are with ",
+                particles
+            )
+        } else {
+            words!(
+                network,
+                " knows no particles; leave out ",
+                particles,
+                " or choose ",
+                Setting::to("network", "pairs"),
+                " or ",
+                Setting::to("network", "egnn")
+            )
+        }))
+    }
+
+    /// The network of this kind with these sizes.
+    pub fn spec(self, particles: usize, width: usize, depth: usize) -> NetworkSpec {
+        match self {
+            Self::Mlp {} => NetworkSpec::Mlp { width, depth },
+            Self::Pairs {} => NetworkSpec::Pairs {
+                particles,
+                width,
+                depth,
+            },
+            Self::Egnn {
+                types,
+                bonds,
+                cross,
+                range,
+                cutoff,
+            } => {
+                let plain = EgnnSpec::new(particles, width, depth);
+                NetworkSpec::Egnn(EgnnSpec {
+                    types,
+                    bonds,
+                    cross,
+                    range: range.unwrap_or(plain.range),
+                    cutoff,
+                    ..plain
+                })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::named::words_of;
+
+    #[test]
+    fn every_network_can_be_asked_for() {
+        assert_eq!(words_of::<NetworkChoice>(), NetworkSpec::NAMES);
+        let of = |text: &str| {
+            let settings: Settings = toml::from_str(text).unwrap();
+            NetworkChoice::of(&settings).map(|choice| choice.spec(3, 8, 2))
+        };
+        assert!(matches!(of(""), Ok(NetworkSpec::Mlp { .. })));
+        assert!(matches!(of("particles = 3"), Ok(NetworkSpec::Pairs { .. })));
+        let asked =
+            of("particles = 3\nnetwork = { kind = \"egnn\", bonds = [[0, 2]], cross = true }");
+        let expected = EgnnSpec {
+            bonds: vec![[0, 2]],
+            cross: true,
+            ..EgnnSpec::new(3, 8, 2)
+        };
+        assert_eq!(asked.unwrap(), NetworkSpec::Egnn(expected));
+        let refused = of("network = \"egnn\"").unwrap_err().to_string();
+        assert!(refused.contains("particles"), "{refused}");
+        let refused = of("particles = 3\nnetwork = \"mlp\"").unwrap_err();
+        assert!(refused.to_string().contains("pairs"), "{refused}");
+    }
+}
