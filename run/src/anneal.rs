@@ -407,7 +407,7 @@ impl Levels {
         let span = adaptive.then(|| (times[0], times[times.len() - 1]));
         let total = if adaptive { 1000 } else { times.len() as u64 };
         Levels {
-            progress: watch.begin(label, total * smc.runs as u64, 0),
+            progress: watch.begin(label, total.saturating_mul(smc.runs as u64), 0),
             done: 0,
             span,
             runs: 0,

@@ -99,10 +99,12 @@ pub fn run(args: Args) -> Result<()> {
     let found = &done.found;
     let number = found.number;
     let force = args.record.force;
-    write_rows(&args.output, &found.points, number, force)?;
+    // One that cannot be written must not cost the other.
+    let samples = write_rows(&args.output, &found.points, number, force);
     if let (Some(path), Some(values)) = (&args.log_density, &found.log_density) {
         outputs::write(path, force, |writer| write_npy(&[number], values, writer))?;
     }
+    samples?;
     let interpolant = model.content.spec.process.is_interpolant();
     args.record.write(|| {
         json!({

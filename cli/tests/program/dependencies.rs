@@ -6,12 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 /// Licences that ask for no more than to be named.
-const FREE: [&str; 8] = [
+const FREE: [&str; 9] = [
     "MIT",
     "Apache-2.0",
     "Apache-2.0 WITH LLVM-exception",
     "Zlib",
     "0BSD",
+    "BSD-2-Clause",
     "BSD-3-Clause",
     "Unlicense",
     "Unicode-3.0",

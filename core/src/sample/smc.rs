@@ -196,7 +196,7 @@ impl Path<'_> {
                 "at least one, all rising or all falling".into(),
             );
         }
-        let least = 2 * smc.runs.max(1);
+        let least = smc.runs.max(1).saturating_mul(2);
         if !(least..=u32::MAX as usize / 2).contains(&particles) {
             return wrong(
                 "particles",

@@ -207,7 +207,7 @@ fn a_gradient_that_is_not_finite_is_named() {
     let expected = "gradient of net.w";
     assert!(error.to_string().starts_with(expected), "{error}");
     assert!(
-        error.to_string().contains("not finite at step 0: the last"),
+        error.to_string().contains("not finite at step 0: lower"),
         "{error}"
     );
     assert_eq!(*run.state(), before);
