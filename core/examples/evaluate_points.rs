@@ -15,8 +15,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let model = Model::from_bytes(&std::fs::read(model)?)?;
     let points = Npy::parse(std::fs::read(points)?)?.to_vec_f64();
-    let energy =
-        model.in_data_coordinates(Arc::new(Pool::with_all_cores()), Isa::detect())?;
+    let energy = model.in_data_coordinates(Arc::new(Pool::with_all_cores()), Isa::detect())?;
     let time = [model.content.spec.grid.t_min()];
     let mut out = vec![0.0; points.len() / model.content.spec.dim];
     energy.log_density(&time, &points, &mut out);
