@@ -159,7 +159,7 @@ class Model(Density):
         g: float | str | None = None,
         progress: ProgressLike = False,
     ) -> Any:
-        """New samples, as float32: those of ``diffclf sample`` with the same seed. The first 100 of 10000 are those of ``n=100``.
+        """New samples: those of ``diffclf sample`` with the same seed. The first 100 of 10000 are those of ``n=100``.
 
         Parameters
         ----------

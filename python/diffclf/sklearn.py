@@ -113,8 +113,8 @@ class DiffclfDensity(DensityMixin, BaseEstimator):
         """The total log-density of the rows, as scikit-learn's KernelDensity has it."""
         return float(np.sum(self.score_samples(X)))
 
-    def sample(self, n_samples: int = 1, random_state: Any = None) -> NDArray[np.float32]:
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> NDArray[np.float64]:
         """New rows."""
         check_is_fitted(self)
-        rows: NDArray[np.float32] = self.model_.sample(n_samples, seed=self._seed(random_state))
+        rows: NDArray[np.float64] = self.model_.sample(n_samples, seed=self._seed(random_state))
         return rows

@@ -1,6 +1,6 @@
 //! `Model`: a trained model in Python's hands.
 
-use crate::array::{Rows, array, array_f32};
+use crate::array::{Rows, array};
 use crate::error::{Kind, detached, guarded};
 use crate::json::written;
 use crate::machine::{Key, isa, kept, pool};
@@ -275,13 +275,11 @@ impl Model {
             let done = asked.run(&self.model.content, &*self.energy()?, &watch)?;
             Ok(done.finish("done"))
         })?;
-        // Single precision, as the command writes them.
-        let points: Vec<f32> = found.points.iter().map(|x| *x as f32).collect();
         let log_density = match found.log_density {
             Some(values) => Some(array(py, values, &[found.number])?),
             None => None,
         };
-        let points = array_f32(py, points, &[found.number, self.dim()])?;
+        let points = array(py, found.points, &[found.number, self.dim()])?;
         Ok((points, log_density))
     }
 

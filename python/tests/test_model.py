@@ -80,7 +80,7 @@ def test_copies_are_the_model(x: Rows, model: diffclf.Model, tmp_path: Path) -> 
 
 def test_samples_do_not_depend_on_their_number(model: diffclf.Model) -> None:
     many = model.sample(200, seed=4)
-    assert many.dtype == np.float32
+    assert many.dtype == np.float64
     assert np.array_equal(model.sample(50, seed=4), many[:50])
     points, values = model.sample(30, method="flow", log_density=True, steps=16)
     assert values.shape == (30,)

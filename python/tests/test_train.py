@@ -41,7 +41,9 @@ def test_model_and_samples_are_the_commands_bytes(x: Rows, model: diffclf.Model,
 def test_a_run_goes_on_behind_the_other_door(x: Rows, command: Callable[..., Any], tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", x)
     path = tmp_path / "x.npy"
-    whole = diffclf.train(path, tmp_path / "whole", progress=False, report=False, **SMALL)
+    whole = diffclf.train(path, tmp_path / "whole", progress=False, **SMALL)
+    files = {"checkpoint.safetensors", "config.toml", "log.jsonl", "model.safetensors", "report.html"}
+    assert files <= {file.name for file in (tmp_path / "whole").iterdir()}
 
     def stopped(entry: dict[str, Any]) -> bool:
         return bool(entry["step"] == 11)
