@@ -27,6 +27,7 @@ import diffclf
 ROOT = Path(__file__).resolve().parent.parent
 RELEASE = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release"
 ROUNDS = int(os.environ.get("ROUNDS", "7"))
+STEPS = int(os.environ.get("STEPS", "150"))
 
 
 def rust(model: Path, points: Path, repeats: int) -> float:
@@ -50,7 +51,7 @@ def calls(folder: Path, results: dict[str, object]) -> None:
     x = diffclf.system("mog40", dim=8).sample(8192, seed=1)
     model = diffclf.fit(x, name="x.npy", steps=50, score_steps=50, batch=512, progress=False)
     model.save(folder / "model.safetensors")
-    for name, count, repeats in (("log_density of 65,536 x 8", 65_536, 9), ("log_density of one point", 1, 4000)):
+    for name, count, repeats in (("log_density of 65,536 x 8", 65_536, 5), ("log_density of one point", 1, 2000)):
         points = diffclf.system("mog40", dim=8).sample(count, seed=2).astype(np.float64)
         np.save(folder / "points.npy", points)
         there, here = [], []
@@ -64,7 +65,7 @@ def calls(folder: Path, results: dict[str, object]) -> None:
 def training(folder: Path, results: dict[str, object]) -> None:
     x = diffclf.system("mog40", dim=8).sample(20_000, seed=1)
     np.save(folder / "x.npy", x)
-    settings = {"steps": 150, "score_steps": 150, "base": "gaussian", "log_every": 10, "patience": 0}
+    settings = {"steps": STEPS, "score_steps": STEPS, "base": "gaussian", "log_every": 10, "patience": 0}
     flags = [part for name, value in settings.items() for part in (f"--{name.replace('_', '-')}", str(value))]
     there, here = [], []
     for round_ in range(max(3, ROUNDS // 2)):
@@ -78,7 +79,7 @@ def training(folder: Path, results: dict[str, object]) -> None:
         same = (folder / f"run{round_}" / "model.safetensors").read_bytes() == model.to_bytes()
         assert same, "the bytes differ"
     a, b = statistics.median(there), statistics.median(here)
-    results["training, 300 steps of 2048 x 8"] = {"command_s": a, "python_s": b, "ratio": b / a, "same_bytes": True}
+    results[f"training, {2 * STEPS} steps of 2048 x 8"] = {"command_s": a, "python_s": b, "ratio": b / a, "same_bytes": True}
 
 
 def imports(results: dict[str, object]) -> None:

@@ -204,7 +204,7 @@ impl Model {
             let points = Points {
                 name: "x",
                 shape: &rows.shape,
-                read: &|row, out| rows.read(row * dim, out),
+                read: &|first, out| rows.read(first * dim, out),
                 mark: false,
             };
             let times = times.unwrap_or_else(|| vec![content.spec.grid.t_min()]);

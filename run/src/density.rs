@@ -73,7 +73,7 @@ pub struct Points<'a> {
     pub name: &'a str,
     /// Shape as an array; the first axis counts the points.
     pub shape: &'a [usize],
-    /// Writes a point.
+    /// Writes points, from this one on as many as fit.
     pub read: &'a dyn Fn(usize, &mut [f64]),
     /// Whether to tell those outside of the data, at one time for all.
     pub mark: bool,
@@ -92,7 +92,11 @@ pub fn evaluate_points(
     let rows = Points {
         name: &points.display().to_string(),
         shape: view.shape(),
-        read: &|row, out| view.copy_row_f64(row, out),
+        read: &|first, out| {
+            for (k, point) in out.chunks_exact_mut(view.dim()).enumerate() {
+                view.copy_row_f64(first + k, point);
+            }
+        },
         mark: true,
     };
     let time = time.unwrap_or(model.0.spec.grid.t_min());
@@ -156,9 +160,12 @@ pub fn evaluate_rows(
     for (block, out) in values.chunks_mut(rows * width).enumerate() {
         let first = block * rows;
         let mut block = vec![0.0; out.len() / width * spec.dim];
-        for (row, point) in block.chunks_exact_mut(spec.dim).enumerate() {
-            (points.read)(first + row, point);
-            refuse_non_finite(Path::new(points.name), first + row, point)?;
+        (points.read)(first, &mut block);
+        // All at once, which is quick; one by one only to name the first.
+        if !block.iter().all(|x| (*x as f32).is_finite()) {
+            for (row, point) in block.chunks_exact(spec.dim).enumerate() {
+                refuse_non_finite(Path::new(points.name), first + row, point)?;
+            }
         }
         if let (Some(outside), Some(marks)) = (&outside, &mut marks) {
             let mut inside = block.clone();
