@@ -81,6 +81,8 @@ class Settings(TypedDict, total=False):
     """Steps between two entries of the history."""
     kernel: str
     """Instruction set of the kernels; it decides the last bits."""
+    network: str | dict[str, Any]
+    """The network: mlp, pairs or egnn, or a dict such as {'kind': 'egnn', 'bonds': [[0, 1]], 'cross': True}."""
     process: str | dict[str, Any]
     """Noising process: a name, or a dict such as {'kind': 'vp', 'beta_max': 10.0}."""
     spacing: str | dict[str, Any]
