@@ -11,30 +11,14 @@ Energies are dimensionless (kT), and the sign is always ``log p = -U + F``.
 
 from __future__ import annotations
 
-from ._energies import (
-    Chains,
-    Comparison,
-    Composition,
-    Density,
-    Ladders,
-    Particles,
-    Target,
-    ais,
-    anneal,
-    compare,
-    compose,
-    exchange,
-    hmc,
-    langevin,
-    mala,
-    smc,
-    target,
-)
+from ._compare import Comparison, compare
+from ._energies import Composition, Density, Target, target
 from ._model import Model, Report, load
 from ._native import __version__
 from ._native import set_threads, threads
 from ._progress import Progress
 from ._results import Check, Diagnosis, Estimate, Evaluation
+from ._sampling import Chains, Ladders, Particles, ais, anneal, compose, exchange, hmc, langevin, mala, smc
 from ._settings import Settings
 from ._systems import System, system, systems
 from ._train import fit, train

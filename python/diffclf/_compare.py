@@ -1,0 +1,64 @@
+"""Distances between samples."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import _native
+from ._arrays import ArrayLike, rows, scratch
+from ._sampling import _text, _whole
+
+
+class Comparison(NamedTuple):
+    """Distances of two samples, each beside its floor and a p-value."""
+
+    #: Every distance with its figures.
+    distances: dict[str, Any]
+    #: The table as the command prints it.
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f"<pre>{escape(self.text)}</pre>"
+
+
+def compare(
+    x: ArrayLike, reference: ArrayLike | str, *, weights: ArrayLike = None, directions: int = 256, seed: int = 0
+) -> Comparison:
+    """How far samples are from other samples, or from a system (or its name), beside how far two samples of that law are apart.
+
+    Examples
+    --------
+    >>> import diffclf
+    >>> x = diffclf.system("two-modes").sample(500, seed=1)
+    >>> print(diffclf.compare(x, "two-modes").text.splitlines()[0][:10])
+    the sample
+    """
+    from ._model import _file
+    from ._systems import System, system
+    from ._systems import systems as names
+
+    with scratch() as folder:
+        known: tuple[str, int] | None = None
+        path: str | None = None
+        if isinstance(reference, System):
+            known = (reference.name, reference.seed)
+        elif isinstance(reference, str) and (reference in names() or not os.path.exists(reference)):
+            known = (system(reference, np.shape(x)[1] if np.ndim(x) > 1 else 1).name, 0)
+        else:
+            path = _file(reference, "reference", folder)
+        weight_path = None
+        if weights is not None:
+            weight_path = os.path.join(folder, "weights.npy")
+            np.save(weight_path, rows(weights, "weights").ravel())
+        found, text = _native.compare_samples(
+            _file(x, "x", folder) or "", weight_path, path, known, _text(directions=_whole(directions, "directions"), seed=_whole(seed, "seed"))
+        )
+    return Comparison(found["distances"], text)
