@@ -14,6 +14,7 @@ use diffclf::sample::Diffusivity;
 use diffclf::sample::mcmc::Kernel;
 use diffclf::train::StepReport;
 use diffclf_experiments::cell::CellRecord;
+use diffclf_run::archive::{Member, member};
 use diffclf_run::data::DataSet;
 use diffclf_run::named::{Named, word};
 use diffclf_run::prepare::Preparation;
@@ -47,6 +48,18 @@ pub const TARGETS: &[Target] = &[
         cost: 1,
         reads: true,
         run: npy,
+    },
+    Target {
+        name: "archive",
+        cost: 1,
+        reads: true,
+        run: archive,
+    },
+    Target {
+        name: "table",
+        cost: 1,
+        reads: true,
+        run: table,
     },
     Target {
         name: "container",
@@ -107,6 +120,7 @@ pub const TARGETS: &[Target] = &[
 /// Seeds, and what is needed to go on with what was read.
 pub struct Bench {
     arrays: Vec<Vec<u8>>,
+    archives: Vec<Vec<u8>>,
     models: Vec<Vec<u8>>,
     checkpoints: Vec<Vec<u8>>,
     texts: Vec<String>,
@@ -132,6 +146,13 @@ impl Watch for Stopping {
 
 const TINY: &str = "batch = 16\nsteps = 3\nscore_steps = 2\nwidth = 8\ndepth = 2\nfeatures = 4\ngrid_levels = 12\nheld_out = 0.1\n\
                     held_out_every = 2\nlog_every = 1\n";
+
+const TABLES: [&str; 4] = [
+    "phi,psi\n-1.5,2e1\n0.25,-3\n",
+    "# made today\r\n1;2;3\r\n4;5;6\r\n",
+    "1\t2\t3\n4\t5\t6",
+    "\"a \"\"b\"\"\",c\n1,nan\ninf,-0\n",
+];
 
 const TEXTS: [&str; 26] = [
     "A and B",
@@ -178,6 +199,8 @@ impl Bench {
         };
         let arrays = files(root.join("core/tests/npy"), "npy");
         assert!(!arrays.is_empty(), "core/tests/npy holds no arrays");
+        let archives = files(root.join("run/tests/npz"), "npz");
+        assert!(!archives.is_empty(), "run/tests/npz holds no archives");
         let kept = files(root.join("experiments/blindness/cells"), "json");
         let cells: Vec<String> = kept
             .into_iter()
@@ -217,6 +240,7 @@ impl Bench {
         }
         Self {
             arrays,
+            archives,
             models,
             checkpoints,
             texts: TEXTS.map(String::from).to_vec(),
@@ -247,6 +271,26 @@ fn npy(bench: &Bench, dice: &mut Dice) -> usize {
         let _ = (view.first_non_finite(), view.column_statistics());
     }
     bytes.len()
+}
+
+fn archive(bench: &Bench, dice: &mut Dice) -> usize {
+    let mut bytes = dice.pick(&bench.archives).clone();
+    dice.bytes(&mut bytes);
+    for key in [None, Some("rows"), Some("other")] {
+        if let Ok(Member::Stored(part)) = member(Path::new("a.npz"), &bytes, key) {
+            let _ = NpyView::parse(&bytes[part]);
+        }
+    }
+    bytes.len()
+}
+
+fn table(_: &Bench, dice: &mut Dice) -> usize {
+    let seed = *dice.pick(&TABLES);
+    let text = dice.text(seed);
+    if let Ok(table) = diffclf_run::table::read(Path::new("a.csv"), text.as_bytes()) {
+        assert!(NpyView::parse(&table.array).is_ok());
+    }
+    text.len()
 }
 
 /// Without a new seal: nothing but the first of them may pass.

@@ -11,13 +11,15 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// A member's bytes: where they stand, or unpacked.
-pub(crate) enum Member {
+pub enum Member {
+    /// A part of the file.
     Stored(Range<usize>),
+    /// In memory.
     Unpacked(Vec<u8>),
 }
 
 /// The file and the key that a name of an archive stands for; none for other names.
-pub(crate) fn split(path: &Path) -> Option<(PathBuf, Option<String>)> {
+pub fn split(path: &Path) -> Option<(PathBuf, Option<String>)> {
     let text = path.to_str()?;
     let lower = text.to_ascii_lowercase();
     if lower.ends_with(".npz") {
@@ -75,7 +77,7 @@ fn directory(bytes: &[u8]) -> Option<Vec<Entry<'_>>> {
 }
 
 /// The array of that key, or the only one.
-pub(crate) fn member(path: &Path, bytes: &[u8], key: Option<&str>) -> Result<Member> {
+pub fn member(path: &Path, bytes: &[u8], key: Option<&str>) -> Result<Member> {
     let wrong = |words: String| Error::Refused(words!(path.display(), ": ", words));
     let damaged =
         || wrong("no archive of arrays that can be read; write it again with numpy.savez".into());
@@ -208,6 +210,28 @@ mod tests {
         );
         assert_eq!(split(Path::new("d.NPZ")), Some(("d.NPZ".into(), None)));
         assert_eq!(split(Path::new("d.npy")), None);
+    }
+
+    /// Files that numpy wrote, stored and packed.
+    #[test]
+    fn what_numpy_writes_is_read() {
+        use diffclf::format::npy::NpyView;
+        for name in ["stored.npz", "packed.npz"] {
+            let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+                .join("tests/npz")
+                .join(name);
+            let bytes = std::fs::read(&path).unwrap();
+            let array = |key: &str| match member(&path, &bytes, Some(key)).unwrap() {
+                Member::Stored(range) => bytes[range].to_vec(),
+                Member::Unpacked(content) => content,
+            };
+            let (rows, other) = (array("rows"), array("other"));
+            let view = NpyView::parse(&rows).unwrap();
+            assert_eq!(view.shape(), [3, 2]);
+            assert_eq!(view.to_vec_f64(), [1.5, -2.0, 0.25, 1e3, 7.0, 8.0]);
+            let view = NpyView::parse(&other).unwrap();
+            assert_eq!(view.to_vec_f64(), [0.0, 1.0, 2.0, 3.0, 4.0]);
+        }
     }
 
     /// Every cut and every changed byte gives an answer or words, never a panic.

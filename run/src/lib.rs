@@ -2,7 +2,7 @@
 //! and interruption go through a [`Watch`].
 
 pub mod anneal;
-mod archive;
+pub mod archive;
 pub mod base;
 pub mod bridge;
 pub mod columns;
@@ -36,7 +36,7 @@ pub mod selftest;
 pub mod session;
 pub mod settings;
 mod smallest_time;
-mod table;
+pub mod table;
 pub mod train;
 pub mod values;
 pub mod watch;

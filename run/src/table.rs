@@ -7,7 +7,7 @@ use diffclf::format::npy::write_npy;
 use std::path::Path;
 
 /// A table in memory.
-pub(crate) struct Table {
+pub struct Table {
     /// The numbers as a .npy file of float64.
     pub array: Vec<u8>,
     /// Names of the columns, if the first line has any.
@@ -15,14 +15,14 @@ pub(crate) struct Table {
 }
 
 /// Whether a name is that of a table.
-pub(crate) fn is_table(path: &Path) -> bool {
+pub fn is_table(path: &Path) -> bool {
     let end = path.extension().map(|end| end.to_ascii_lowercase());
     end.is_some_and(|end| end == "csv" || end == "tsv")
 }
 
 /// Reads a table: numbers, one row a line, under a line of names or none. Commas, semicolons and tabs separate; lines that begin with #
 /// are left out.
-pub(crate) fn read(path: &Path, text: &[u8]) -> Result<Table> {
+pub fn read(path: &Path, text: &[u8]) -> Result<Table> {
     // As text, as numbers and as a file.
     memory::refuse(path.display().to_string(), 10 * text.len() as u128)?;
     let wrong = |words: String| Error::Refused(words!(path.display(), ": ", words));
