@@ -137,6 +137,10 @@ purposes! {
     Ends(part: Part) = 41,
     /// Which of a composition's weighted points a picture shows.
     Shown = 50,
+    /// The noise of molecular dynamics.
+    Langevin = 60,
+    /// First velocities of molecular dynamics.
+    Velocity = 61,
 }
 
 /// One step of the splitmix64 sequence (Steele, Lea, Flood 2014): a bijection of 64-bit words with full avalanche.
