@@ -16,8 +16,8 @@ mod terminal;
 
 use clap::{Parser, Subcommand};
 use commands::{
-    anneal, compare, compose, demo, density, diagnose, evaluate, free_energy, inspect, report,
-    reproduce, sample, selftest, train,
+    anneal, compare, compose, demo, density, diagnose, evaluate, free_energy, inspect, molecule,
+    report, reproduce, sample, selftest, train,
 };
 use std::ffi::OsString;
 
@@ -55,6 +55,7 @@ enum Command {
     Anneal(Box<anneal::Args>),
     Compare(compare::Args),
     Inspect(inspect::Args),
+    Molecule(molecule::Args),
     Reproduce(reproduce::Args),
     Selftest(selftest::Args),
 }
@@ -83,6 +84,7 @@ pub fn main_with(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Anneal(args) => anneal::run(*args),
         Command::Compare(args) => compare::run(args),
         Command::Inspect(args) => inspect::run(args),
+        Command::Molecule(args) => molecule::run(args),
         Command::Reproduce(args) => reproduce::run(args),
         Command::Selftest(args) => selftest::run(args),
     };

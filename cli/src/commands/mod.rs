@@ -9,6 +9,7 @@ pub mod diagnose;
 pub mod evaluate;
 pub mod free_energy;
 pub mod inspect;
+pub mod molecule;
 pub mod report;
 pub mod reproduce;
 pub mod sample;

@@ -67,8 +67,8 @@ impl<const L: usize> Lanes<L> {
     #[inline(always)]
     pub fn map(self, f: impl Fn(f64) -> f64) -> Self {
         let mut out = [0.0; L];
-        for lane in 0..L {
-            out[lane] = f(self.0[lane]);
+        for (out, a) in out.iter_mut().zip(&self.0) {
+            *out = f(*a);
         }
         Lanes(out)
     }
@@ -76,8 +76,8 @@ impl<const L: usize> Lanes<L> {
     #[inline(always)]
     pub fn zip(self, other: Self, f: impl Fn(f64, f64) -> f64) -> Self {
         let mut out = [0.0; L];
-        for lane in 0..L {
-            out[lane] = f(self.0[lane], other.0[lane]);
+        for (out, (a, b)) in out.iter_mut().zip(self.0.iter().zip(&other.0)) {
+            *out = f(*a, *b);
         }
         Lanes(out)
     }
@@ -85,12 +85,12 @@ impl<const L: usize> Lanes<L> {
     /// `self * b + c`, fused where that is an instruction.
     #[inline(always)]
     pub fn mul_add<const FMA: bool>(self, b: Self, c: Self) -> Self {
-        let mut out = [0.0; L];
-        for lane in 0..L {
-            out[lane] = if FMA {
-                self.0[lane].mul_add(b.0[lane], c.0[lane])
+        let mut out = c.0;
+        for (out, (a, b)) in out.iter_mut().zip(self.0.iter().zip(&b.0)) {
+            *out = if FMA {
+                a.mul_add(*b, *out)
             } else {
-                self.0[lane] * b.0[lane] + c.0[lane]
+                a * b + *out
             };
         }
         Lanes(out)

@@ -192,8 +192,7 @@ impl<const L: usize> Solvated<'_, L> {
         for i in 0..n {
             let (here, mine) = (Vector::load(positions, i), self.atoms[i]);
             let mut own = integral[i];
-            for j in i + 1..n {
-                let other = self.atoms[j];
+            for (j, other) in self.atoms.iter().enumerate().skip(i + 1) {
                 let (inverse, square) =
                     inverse_distance::<FMA, L>(here.sub(Vector::load(positions, j)));
                 slope[at] = direct::<FMA, L>(&self.pairs[at], inverse, &mut sums);

@@ -1,7 +1,7 @@
 //! Dynamics against exact moments, exchange against known distributions, resume against the uninterrupted run.
 
 use super::super::tests::dipeptide;
-use super::super::{Bond, SolventModel};
+use super::super::{Bond, GAS_CONSTANT, SolventModel};
 use super::*;
 
 /// Two particles on a spring of no length: `U = k r^2`, harmonic in every coordinate of their difference.
