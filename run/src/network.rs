@@ -13,6 +13,12 @@ use serde::{Deserialize, Serialize};
 pub enum NetworkChoice {
     /// A perceptron over all columns.
     Mlp {},
+    /// A perceptron over all columns and waves of them, for edges in few dimensions.
+    Waves {
+        /// Number of waves.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        waves: Option<usize>,
+    },
     /// A sum over pairs of particles of a function of their distance.
     Pairs {},
     /// Messages between particles and moves along their differences.
@@ -39,6 +45,7 @@ impl NetworkChoice {
     fn name(&self) -> &'static str {
         match self {
             Self::Mlp {} => "mlp",
+            Self::Waves { .. } => "waves",
             Self::Pairs {} => "pairs",
             Self::Egnn { .. } => "egnn",
         }
@@ -48,7 +55,7 @@ impl NetworkChoice {
     pub fn usual_width(&self) -> Option<usize> {
         match self {
             Self::Egnn { .. } => Some(64),
-            Self::Mlp {} | Self::Pairs {} => None,
+            Self::Mlp {} | Self::Waves { .. } | Self::Pairs {} => None,
         }
     }
 
@@ -62,7 +69,7 @@ impl NetworkChoice {
             Self::Mlp {}
         };
         let asked = settings.network.clone().map_or(usual, |named| named.0);
-        let over_particles = asked != Self::Mlp {};
+        let over_particles = !matches!(asked, Self::Mlp {} | Self::Waves { .. });
         if over_particles == particles {
             return Ok(asked);
         }
@@ -91,6 +98,11 @@ impl NetworkChoice {
     pub fn spec(self, particles: usize, width: usize, depth: usize) -> NetworkSpec {
         match self {
             Self::Mlp {} => NetworkSpec::Mlp { width, depth },
+            Self::Waves { waves } => NetworkSpec::Waves {
+                width,
+                depth,
+                waves: waves.unwrap_or(width),
+            },
             Self::Pairs {} => NetworkSpec::Pairs {
                 particles,
                 width,

@@ -125,6 +125,20 @@ pub(crate) fn sheet() -> Vec<ModelSpec> {
     ] {
         specs.push(molecule(process, form, process.is_interpolant()));
     }
+    // Waves, in every use of the network.
+    for (process, form) in [
+        (diffusions()[0], Form::InnerProductPlusScalar),
+        (interpolants()[0], Form::Scalar),
+    ] {
+        specs.push(ModelSpec {
+            network: NetworkSpec::Waves {
+                width: 5,
+                depth: 2,
+                waves: 3,
+            },
+            ..spec(process, Some(form), process.is_interpolant())
+        });
+    }
     // On mixtures: components with axes of their own, and two ends that share a basis.
     for (process, form) in [
         (diffusions()[0], Form::InnerProduct),
@@ -181,6 +195,7 @@ pub(crate) fn base(interpolant: bool) -> BaseEnds {
 pub(crate) fn name(spec: &ModelSpec) -> String {
     let network = match spec.network {
         NetworkSpec::Mlp { .. } => "mlp",
+        NetworkSpec::Waves { .. } => "waves",
         NetworkSpec::Pairs { .. } => "pairs",
         NetworkSpec::Egnn(_) => "egnn",
     };

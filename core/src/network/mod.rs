@@ -10,6 +10,7 @@ mod layout;
 mod mlp;
 mod pairs;
 mod spec;
+mod waves;
 
 pub use egnn::{Egnn, EgnnSpec};
 pub use input::ScaledRows;
@@ -17,6 +18,7 @@ pub use layout::{Entry, Init, Layout};
 pub use mlp::Mlp;
 pub use pairs::PairSum;
 pub use spec::NetworkSpec;
+pub use waves::Waves;
 
 use crate::Result;
 use crate::citation::Cites;

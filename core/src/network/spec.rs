@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Egnn, EgnnSpec, Mlp, Network, Output, PairSum, Role};
+use super::{Egnn, EgnnSpec, Mlp, Network, Output, PairSum, Role, Waves};
 use crate::citation::Cites;
 
 /// The network of an energy; its velocity, if it has one, is made of the same.
@@ -15,6 +15,15 @@ pub enum NetworkSpec {
         width: usize,
         /// Number of hidden layers.
         depth: usize,
+    },
+    /// Perceptron over all coordinates and waves of them.
+    Waves {
+        /// Columns of a hidden layer.
+        width: usize,
+        /// Number of hidden layers.
+        depth: usize,
+        /// Number of waves.
+        waves: usize,
     },
     /// Sum over pairs of particles of a perceptron of the squared distance.
     Pairs {
@@ -40,12 +49,12 @@ impl Default for NetworkSpec {
 
 impl NetworkSpec {
     /// The names of all networks, as files and documents have them.
-    pub const NAMES: [&'static str; 3] = ["mlp", "pairs", "egnn"];
+    pub const NAMES: [&'static str; 4] = ["mlp", "waves", "pairs", "egnn"];
 
     /// The number of particles, for a network over them.
     pub fn particles(&self) -> Option<usize> {
         match self {
-            NetworkSpec::Mlp { .. } => None,
+            NetworkSpec::Mlp { .. } | NetworkSpec::Waves { .. } => None,
             NetworkSpec::Pairs { particles, .. } => Some(*particles),
             NetworkSpec::Egnn(spec) => Some(spec.particles),
         }
@@ -54,7 +63,7 @@ impl NetworkSpec {
     /// Rows that it makes of one point.
     pub fn rows_of_point(&self) -> u128 {
         match self {
-            NetworkSpec::Mlp { .. } => 1,
+            NetworkSpec::Mlp { .. } | NetworkSpec::Waves { .. } => 1,
             NetworkSpec::Pairs { particles, .. } => {
                 let particles = *particles as u128;
                 particles * particles.saturating_sub(1) / 2
@@ -72,6 +81,8 @@ impl NetworkSpec {
             NetworkSpec::Mlp { width, depth } | NetworkSpec::Pairs { width, depth, .. } => {
                 (*width, *depth)
             }
+            // Two more products, of sines and cosines.
+            NetworkSpec::Waves { width, depth, .. } => (*width, depth + 2),
             // Six products of a layer have the width of a hidden layer.
             NetworkSpec::Egnn(spec) => (spec.width, 6 * spec.depth),
         }
@@ -92,6 +103,11 @@ impl NetworkSpec {
     pub fn network(&self, role: Role<'_>) -> Box<dyn Network> {
         match self.clone() {
             NetworkSpec::Mlp { width, depth } => Box::new(Mlp::new(role, width, depth)),
+            NetworkSpec::Waves {
+                width,
+                depth,
+                waves,
+            } => Box::new(Waves::new(role, width, depth, waves)),
             NetworkSpec::Pairs {
                 particles,
                 width,

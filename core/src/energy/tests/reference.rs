@@ -186,12 +186,23 @@ impl<'a> Reference<'a> {
         x: &[D],
     ) -> Vec<D> {
         let space = self.affine(x, &format!("{name}.wx"), Some(&format!("{name}.b0")));
-        let time = self.affine(&self.features(time), &format!("{name}.wt"), None);
-        let mut h: Vec<D> = space
-            .iter()
-            .zip(&time)
-            .map(|(&s, &t)| silu(s + t))
-            .collect();
+        let of_time = self.features(time);
+        let time = self.affine(&of_time, &format!("{name}.wt"), None);
+        let mut h: Vec<D> = space.iter().zip(&time).map(|(&s, &t)| s + t).collect();
+        if matches!(self.spec.network, NetworkSpec::Waves { .. }) {
+            let f = self.affine(x, &format!("{name}.wf"), None);
+            let [sines, cosines]: [Vec<D>; 2] = [
+                f.iter().map(|f| f.sin()).collect(),
+                f.iter().map(|f| f.cos()).collect(),
+            ];
+            let sines = self.affine(&sines, &format!("{name}.ws"), None);
+            let cosines = self.affine(&cosines, &format!("{name}.wc"), None);
+            let gate = self.affine(&of_time, &format!("{name}.wg"), Some(&format!("{name}.bg")));
+            for (c, h) in h.iter_mut().enumerate() {
+                *h += ((-gate[c]).exp() + 1.0).recip() * (sines[c] + cosines[c]);
+            }
+        }
+        h.iter_mut().for_each(|z| *z = silu(*z));
         for l in 1..depth {
             h = self.affine(&h, &format!("{name}.w{l}"), Some(&format!("{name}.b{l}")));
             h.iter_mut().for_each(|z| *z = silu(*z));
@@ -359,7 +370,9 @@ impl<'a> Reference<'a> {
     /// The scalar output of the network of that name.
     fn number<D: DualNum<Primitive = f64> + Copy>(&self, name: &str, time: D, x: &[D]) -> D {
         match &self.spec.network {
-            NetworkSpec::Mlp { depth, .. } => self.perceptron(name, *depth, time, x)[0],
+            NetworkSpec::Mlp { depth, .. } | NetworkSpec::Waves { depth, .. } => {
+                self.perceptron(name, *depth, time, x)[0]
+            }
             NetworkSpec::Egnn(spec) => {
                 let named = |part: &str| format!("{name}.{part}");
                 let (_, h) = self.egnn((name, spec), time, x, false);
@@ -383,7 +396,9 @@ impl<'a> Reference<'a> {
     /// The vector output of the network of that name.
     fn vector<D: DualNum<Primitive = f64> + Copy>(&self, name: &str, time: D, x: &[D]) -> Vec<D> {
         match &self.spec.network {
-            NetworkSpec::Mlp { depth, .. } => self.perceptron(name, *depth, time, x),
+            NetworkSpec::Mlp { depth, .. } | NetworkSpec::Waves { depth, .. } => {
+                self.perceptron(name, *depth, time, x)
+            }
             NetworkSpec::Egnn(spec) => self.egnn((name, spec), time, x, true).0,
             &NetworkSpec::Pairs {
                 particles, depth, ..
