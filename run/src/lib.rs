@@ -12,6 +12,7 @@ pub mod data;
 pub mod density;
 pub mod dependence;
 pub mod diagnose;
+pub mod edges;
 pub mod endpoints;
 pub mod error;
 pub mod evaluate;

@@ -25,6 +25,11 @@ pub enum Notice {
         /// Number and structure of its components.
         shape: String,
     },
+    /// No mixture is the shape of the data.
+    Edges {
+        /// Components that the best mixture has.
+        components: usize,
+    },
     /// The smallest time follows the data.
     SmallestTime {
         /// The time.
@@ -81,6 +86,15 @@ impl Notice {
                 " components fitted to the rows (",
                 Setting::new("base"),
                 ")"
+            ),
+            Self::Edges { components } => words!(
+                format!(
+                    "the data have edges ({components} Gaussians are not too many for them): the network sees waves of the columns (",
+                ),
+                Setting::to("network", "waves"),
+                ") and the energy stands on one Gaussian, held down by the anchor; ",
+                Setting::to("base", "mixture"),
+                " takes the mixture instead"
             ),
             Self::Rounded { count, first, step } => words!(
                 format!(

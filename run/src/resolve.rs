@@ -2,6 +2,7 @@
 
 use crate::base::{BaseKind, FoundBase};
 use crate::columns::Columns;
+use crate::edges;
 use crate::error::{Error, Result};
 use crate::named::Named;
 use crate::network::NetworkChoice;
@@ -305,6 +306,11 @@ impl Filling {
 
     /// Which base it is in the end, with a word about it.
     fn settle_base(&mut self, facts: &Facts) -> Result<()> {
+        if let Some(notice) = edges::recognised(&self.settings, facts) {
+            edges::serve(&mut self.settings);
+            self.notices.push(notice);
+            return Ok(());
+        }
         let asked = self.base(facts)?;
         let settled = match (&facts.base, asked) {
             (None, _) | (_, BaseKind::Gaussian) => BaseKind::Gaussian,
@@ -485,6 +491,7 @@ mod tests {
     use super::*;
     use diffclf::base::{BaseEnds, MixtureBase, Spread};
     use diffclf::energy::Scale;
+    use diffclf::network::NetworkSpec;
 
     fn settings(text: &str) -> Settings {
         toml::from_str(text).unwrap()
@@ -664,6 +671,22 @@ mod tests {
             (resolved.spec.base, resolved.settings.objective.as_deref()),
             (None, Some("dsm+diffclf"))
         );
+        // As many components as there are: edges, unless something else is asked for.
+        let spread = Spread::Diagonal {
+            variances: vec![0.3; 48 * 3],
+            basis: None,
+        };
+        let many = MixtureBase::new(3, vec![1.0 / 48.0; 48], vec![0.2; 48 * 3], spread).unwrap();
+        facts.base.as_mut().unwrap().ends.start = many;
+        let served = resolve(&Settings::default(), &facts).unwrap();
+        assert!(matches!(served.spec.network, NetworkSpec::Waves { .. }));
+        assert_eq!(served.spec.base, None);
+        assert_eq!(served.train.batch, 512);
+        let again = settings(&served.settings.to_toml().unwrap());
+        assert_eq!(resolve(&again, &facts).unwrap().spec, served.spec);
+        facts.rows = Some(4000);
+        let few = resolve(&settings("base = \"mixture\""), &facts).unwrap();
+        assert!(few.spec.base.is_some());
         // Read back, nothing changes.
         let resolved = with("", 0.2);
         let again = settings(&resolved.settings.to_toml().unwrap());

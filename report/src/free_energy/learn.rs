@@ -93,10 +93,7 @@ fn routes(found: &LearnedFound) -> Vec<(String, Estimate)> {
     if let Some(Ok(bar)) = &found.direct {
         rows.push(("BAR, A and B directly".to_string(), bar.delta));
     }
-    rows.push((
-        "MBAR over the learned path".into(),
-        answer.mbar.estimate(),
-    ));
+    rows.push(("MBAR over the learned path".into(), answer.mbar.estimate()));
     rows.extend(
         answer
             .learned

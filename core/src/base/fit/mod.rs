@@ -27,15 +27,7 @@ use serde::{Deserialize, Serialize};
 const PURPOSE: Purpose = Purpose::Base;
 
 /// Numbers of components that are tried, in this order.
-pub const COMPONENTS: [usize; 16] = [
-    1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256,
-];
-
-/// Dimensions up to which more than [`MOST_IN_MANY`] components are tried: edges in the plane or in space take many, and cost little there.
-const FEW_DIMENSIONS: usize = 3;
-
-/// Most components in more dimensions.
-const MOST_IN_MANY: usize = 64;
+pub const COMPONENTS: [usize; 12] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
 
 /// Dimensions up to which covariances are full matrices while they are fitted.
 pub const MOST_DENSE: usize = 128;
@@ -103,7 +95,7 @@ impl std::fmt::Display for Shape {
 pub struct FitSettings {
     /// Structures to try; empty: by dimension.
     pub shapes: Vec<Shape>,
-    /// Most components; no more than 64 beyond three dimensions.
+    /// Most components.
     pub most_components: usize,
     /// Most rows: of more, a subsample spread over the whole file is used.
     pub most_rows: usize,
@@ -121,7 +113,7 @@ impl Default for FitSettings {
     fn default() -> Self {
         Self {
             shapes: vec![],
-            most_components: 256,
+            most_components: 64,
             most_rows: 50_000,
             held_out: 0.2,
             block: None,

@@ -3,9 +3,7 @@
 use super::data::Data;
 use super::em::{Em, Model};
 use super::seed::clusters;
-use super::{
-    COMPONENTS, Candidate, FEW_DIMENSIONS, FitSettings, MOST_IN_MANY, PURPOSE, Shape,
-};
+use super::{COMPONENTS, Candidate, FitSettings, PURPOSE, Shape};
 use crate::engine::{Isa, Pool};
 use crate::rng::Stream;
 use crate::system::log_sum::log_add;
@@ -194,12 +192,7 @@ impl<'a> Search<'a> {
     /// Whether so many components may be tried: each needs some distinct rows of its own.
     fn affords(&self, count: usize) -> bool {
         let distinct = self.data.len() as f64 / self.data.multiplicity;
-        let most = if self.data.dim <= FEW_DIMENSIONS {
-            self.settings.most_components
-        } else {
-            self.settings.most_components.min(MOST_IN_MANY)
-        };
-        count <= most.max(1)
+        count <= self.settings.most_components.max(1)
             && (count == 1 || distinct >= 4.0 * count as f64)
     }
 
