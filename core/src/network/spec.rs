@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Egnn, EgnnSpec, Mlp, Network, Output, PairSum, Role};
+use super::{Egnn, EgnnSpec, Mlp, Network, Output, PairSum, Role, Transformer, TransformerSpec};
 use crate::citation::Cites;
 
 /// The network of an energy; its velocity, if it has one, is made of the same.
@@ -27,6 +27,8 @@ pub enum NetworkSpec {
     },
     /// Messages between particles, and moves along their differences.
     Egnn(EgnnSpec),
+    /// Attention between particles, through their differences.
+    Transformer(TransformerSpec),
 }
 
 impl Default for NetworkSpec {
@@ -40,7 +42,7 @@ impl Default for NetworkSpec {
 
 impl NetworkSpec {
     /// The names of all networks, as files and documents have them.
-    pub const NAMES: [&'static str; 3] = ["mlp", "pairs", "egnn"];
+    pub const NAMES: [&'static str; 4] = ["mlp", "pairs", "egnn", "transformer"];
 
     /// The number of particles, for a network over them.
     pub fn particles(&self) -> Option<usize> {
@@ -48,6 +50,7 @@ impl NetworkSpec {
             NetworkSpec::Mlp { .. } => None,
             NetworkSpec::Pairs { particles, .. } => Some(*particles),
             NetworkSpec::Egnn(spec) => Some(spec.particles),
+            NetworkSpec::Transformer(spec) => Some(spec.particles),
         }
     }
 
@@ -63,6 +66,7 @@ impl NetworkSpec {
                 let particles = spec.particles as u128;
                 particles * particles.saturating_sub(1)
             }
+            NetworkSpec::Transformer(spec) => spec.particles as u128,
         }
     }
 
@@ -74,6 +78,8 @@ impl NetworkSpec {
             }
             // Six products of a layer have the width of a hidden layer.
             NetworkSpec::Egnn(spec) => (spec.width, 6 * spec.depth),
+            // Query, key, value and what is blended; two wide layers of the perceptron.
+            NetworkSpec::Transformer(spec) => (spec.inner().max(4 * spec.width), 6 * spec.depth),
         }
     }
 
@@ -98,6 +104,7 @@ impl NetworkSpec {
                 depth,
             } => Box::new(PairSum::new(role, particles, width, depth)),
             NetworkSpec::Egnn(spec) => Box::new(Egnn::new(role, spec)),
+            NetworkSpec::Transformer(spec) => Box::new(Transformer::new(role, spec)),
         }
     }
 }
