@@ -7,6 +7,7 @@ use diffclf::train::Decay;
 use diffclf_run::base::BaseKind;
 use diffclf_run::named::{Named, word};
 use diffclf_run::network::NetworkChoice;
+use diffclf_run::particles::CentreKind;
 use diffclf_run::settings::{LARGEST_SEED, ScaleKind, Settings};
 use diffclf_run::{Error, Result};
 use serde::Serialize;

@@ -60,10 +60,9 @@ fn largest(mut a: [[f64; 4]; 4]) -> [f64; 4] {
                     let (x, y) = (row[p], row[q]);
                     (row[p], row[q]) = (cos * x - sin * y, sin * x + cos * y);
                 }
-                for k in 0..4 {
-                    let (x, y) = (a[p][k], a[q][k]);
-                    (a[p][k], a[q][k]) = (cos * x - sin * y, sin * x + cos * y);
-                }
+                let (x, y) = (a[p], a[q]);
+                a[p] = std::array::from_fn(|k| cos * x[k] - sin * y[k]);
+                a[q] = std::array::from_fn(|k| sin * x[k] + cos * y[k]);
                 for row in &mut vectors {
                     let (x, y) = (row[p], row[q]);
                     (row[p], row[q]) = (cos * x - sin * y, sin * x + cos * y);

@@ -3,6 +3,18 @@
 use super::rows::{LANES, sum_lanes};
 use super::{Real, kernels};
 
+/// What a kernel works on.
+#[derive(Clone, Copy)]
+pub(crate) struct Squares {
+    /// Blocks of rows.
+    pub(crate) blocks: usize,
+    /// Rows of a block.
+    pub(crate) n: usize,
+    pub(crate) heads: usize,
+    /// Columns of a head.
+    pub(crate) width: usize,
+}
+
 /// Columns that are summed in registers.
 const STRIP: usize = 16;
 
@@ -40,8 +52,9 @@ unsafe fn weighted<T: Real, const FMA: bool>(
 }
 
 kernels! {
-    /// `out[i][h, j] = sum_c a[i][h, c] b[j][h, c]` for `blocks` blocks of `n` rows, `heads` heads of `width` columns.
-    fn scores<T>(blocks: usize, n: usize, heads: usize, width: usize, a: *const T, b: *const T, out: *mut T) {
+    /// `out[i][h, j] = sum_c a[i][h, c] b[j][h, c]`.
+    fn scores<T>(of: Squares, a: *const T, b: *const T, out: *mut T) {
+        let Squares { blocks, n, heads, width } = of;
         let cols = heads * width;
         for block in 0..blocks {
             let (a, b) = (a.add(block * n * cols), b.add(block * n * cols));
@@ -66,7 +79,8 @@ kernels! {
         }
     }
     /// `out[i][h, c] = sum_j a[i][h, j] b[j][h, c]`; transposed, `sum_j a[j][h, i] b[j][h, c]`.
-    fn blend<T>(blocks: usize, n: usize, heads: usize, width: usize, a: *const T, b: *const T, out: *mut T, transposed: bool) {
+    fn blend<T>(of: Squares, a: *const T, b: *const T, out: *mut T, transposed: bool) {
+        let Squares { blocks, n, heads, width } = of;
         let cols = heads * width;
         for block in 0..blocks {
             let a = a.add(block * n * heads * n);

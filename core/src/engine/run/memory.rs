@@ -1,6 +1,6 @@
 //! One instruction at work: the map from primitives to kernels, over the memory of a program.
 
-use crate::engine::graph::{Function, Op, Rows};
+use crate::engine::graph::{Blocks, Function, Op, Rows};
 use crate::engine::kernel::{Real, attention, elementwise, gemm, rows};
 use crate::engine::plan::{Instruction, Place, Plan};
 
@@ -14,6 +14,16 @@ pub(super) struct Memory<'a, T> {
     pub(super) sums: *mut T,
     pub(super) index: &'a [u32],
     pub(super) units: usize,
+}
+
+/// Squares of rows that look at each other, among `rows` rows of `cols` columns.
+fn squares(blocks: Blocks, rows: usize, cols: usize) -> attention::Squares {
+    attention::Squares {
+        blocks: rows / blocks.rows,
+        n: blocks.rows,
+        heads: blocks.heads,
+        width: cols / blocks.heads,
+    }
 }
 
 impl<T: Real> Memory<'_, T> {
@@ -103,13 +113,12 @@ impl<T: Real> Memory<'_, T> {
                 Op::LogSumExp => rows::log_sum_exp(isa, m, i.a_cols, a, out),
                 Op::Softmax => rows::softmax(isa, m, i.cols, a, out),
                 Op::Scores(blocks) => {
-                    let (count, width) = (m / blocks.rows, i.a_cols / blocks.heads);
-                    attention::scores(isa, count, blocks.rows, blocks.heads, width, a, b, out)
+                    let of = squares(blocks, m, i.a_cols);
+                    attention::scores(isa, of, a, b, out)
                 }
                 Op::Blend { blocks, transposed } => {
-                    let (n, heads) = (blocks.rows, blocks.heads);
-                    let width = i.cols / heads;
-                    attention::blend(isa, m / n, n, heads, width, a, b, out, transposed)
+                    let of = squares(blocks, m, i.cols);
+                    attention::blend(isa, of, a, b, out, transposed)
                 }
                 Op::Slice(start) => rows::slice(isa, m, i.a_cols, start, i.cols, a, out),
                 Op::Pad(start) => rows::pad(isa, m, i.cols, start, i.a_cols, a, out),
