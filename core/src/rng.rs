@@ -135,6 +135,8 @@ purposes! {
     Anchor(part: Part) = 42,
     /// The noise of points at known ends.
     Ends(part: Part) = 41,
+    /// Rotations of rows of particles.
+    Turn(part: Part) = 51,
     /// Which of a composition's weighted points a picture shows.
     Shown = 50,
 }

@@ -49,6 +49,12 @@ class Settings(TypedDict, total=False):
     """Hidden layers."""
     features: int
     """Sinusoidal time features."""
+    centre: Literal["free", "kept"]
+    """The centre of all particles is no part of the model (free), or one like any other (kept)."""
+    rotate: bool
+    """Turn each row of particles at random when it is trained on."""
+    align: bool
+    """Turn each row of particles onto the first one, without a reflection."""
     particles: int
     """Number of particles: the energy becomes a sum over pairs of a function of their distance."""
     form: str
@@ -82,7 +88,7 @@ class Settings(TypedDict, total=False):
     kernel: str
     """Instruction set of the kernels; it decides the last bits."""
     network: str | dict[str, Any]
-    """The network: mlp, pairs or egnn, or a dict such as {'kind': 'egnn', 'bonds': [[0, 1]], 'cross': True}."""
+    """The network: mlp, pairs, egnn or transformer, or a dict such as {'kind': 'egnn', 'bonds': [[0, 1]], 'cross': True}."""
     process: str | dict[str, Any]
     """Noising process: a name, or a dict such as {'kind': 'vp', 'beta_max': 10.0}."""
     spacing: str | dict[str, Any]

@@ -37,7 +37,7 @@ pub fn facts(content: &Content) -> Vec<(&'static str, String)> {
         format!("[{}{more}]", few.join(", "))
     };
     let mut facts = vec![
-        ("dimension", spec.dim.to_string()),
+        ("dimension", dimension_text(content)),
         ("process", words(json!(spec.process))),
         (
             "time grid",
@@ -120,6 +120,19 @@ pub fn facts(content: &Content) -> Vec<(&'static str, String)> {
         ("written by", format!("diffclf {}", record.version)),
     ]);
     facts
+}
+
+/// The dimension of log-densities, and what becomes of rows that have more numbers.
+fn dimension_text(content: &Content) -> String {
+    let (dim, columns) = (content.spec.dim, content.columns());
+    let mut text = dim.to_string();
+    if content.spec.without_centre {
+        text += &format!(": particles of rows of {columns} numbers without their centre");
+    }
+    if content.frame.is_some() {
+        text += ", turned onto a frame";
+    }
+    text
 }
 
 fn velocity_text(spec: &ModelSpec) -> String {

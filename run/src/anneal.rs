@@ -7,7 +7,7 @@ use crate::memory;
 use crate::watch::{Bar, Done, Watch};
 use crate::words;
 use crate::words::Setting;
-use diffclf::energy::{Ending, Energy, LearnedEnergy, Prior, SystemEnergy};
+use diffclf::energy::{Ending, Energy, LearnedEnergy, OfPoints, Prior, SystemEnergy};
 use diffclf::model::Content;
 use diffclf::process::TimeGrid;
 use diffclf::rng::{Purpose, Stream};
@@ -111,7 +111,7 @@ impl Annealing {
         learned: &LearnedEnergy,
         watch: &dyn Watch,
     ) -> Result<Done<Annealed>> {
-        let target = self.target(content.spec.dim)?;
+        let target = self.target(content.columns())?;
         let target = target.as_ref().map(|target| target as &dyn Energy);
         self.run_to(target, (content, learned), watch)
     }
@@ -141,12 +141,12 @@ impl Annealing {
             return self.cross(content, learned, smc, watch);
         }
         if let Some(target) = target
-            && target.dim() != spec.dim
+            && target.dim() != content.columns()
         {
             return Err(Error::setting(
                 "target",
                 format!("an energy of {} columns", target.dim()),
-                format!("one of {}, those of the model", spec.dim),
+                format!("one of {}, those of the model", content.columns()),
             ));
         }
         self.bridge.refuse_for_diffusion(content)?;
@@ -158,6 +158,13 @@ impl Annealing {
         if target.is_some() {
             times.push(0.0);
         }
+        // Rows of particles without a centre: the target is asked at rows, the particles move inside.
+        let inside = target
+            .zip(content.view())
+            .map(|(inner, view)| OfPoints { inner, view });
+        let target = inside
+            .as_ref()
+            .map_or(target, |target| Some(target as &dyn Energy));
         let energy = content.in_data_coordinates(learned);
         let descent = Descent {
             content,
@@ -192,7 +199,7 @@ impl Annealing {
             AnnealMethod::Ais => "ais",
             _ => "smc",
         };
-        let runs = match way.target {
+        let mut runs = match way.target {
             None => {
                 let path = Path {
                     energy: way.energy,
@@ -220,6 +227,9 @@ impl Annealing {
                 }
             }
         };
+        for (_, run) in &mut runs {
+            run.points = way.content.rows_outward(std::mem::take(&mut run.points));
+        }
         Ok(levels.done(Annealed::Descent { runs, smc }))
     }
 
@@ -299,6 +309,7 @@ impl Annealing {
         let mut levels = Levels::new("anneal", &times, &smc, watch);
         let mut particles = smc.run(&path, self.particles, &mut |level| levels.see(level))?;
         content.standardisation.to_data(&mut particles.points);
+        particles.points = content.rows_outward(std::mem::take(&mut particles.points));
         Ok(levels.done(Annealed::Crossing {
             particles: Box::new(particles),
             names: bridge.names(),
@@ -364,9 +375,10 @@ impl Annealing {
         }
         let mut bar = watch.begin("exchange", 2 * self.sweeps as u64, 0);
         let times = way.times;
-        let found = settings.run(Ladder { energy, times }, &points, &mut |done| {
+        let mut found = settings.run(Ladder { energy, times }, &points, &mut |done| {
             bar.set(done as u64, &|| "sweeps".into());
         })?;
+        found.draws = way.content.rows_outward(std::mem::take(&mut found.draws));
         let found = Annealed::Exchanged {
             found: Box::new(found),
             settings,

@@ -34,8 +34,9 @@ impl DataSet {
 
     /// Rows from all over the table, no more than measure a column well.
     pub(crate) fn sample(&self) -> Result<(Vec<f64>, usize)> {
-        let dim = self.dim()?;
-        let Prepared::Fixed(table, _) = self.prepare(&Coordinates::identity(dim))? else {
+        let dim = self.columns_given()?;
+        let whole = self.prepare_through(&Coordinates::identity(dim), &self.record.steps, None);
+        let Prepared::Fixed(table, _) = whole? else {
             return Ok((Vec::new(), dim));
         };
         let rows = table.rows();

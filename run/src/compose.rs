@@ -178,7 +178,11 @@ impl Compound<'_> {
             transport: None,
         };
         let mut levels = Levels::new("compose", &times, smc, watch);
-        let particles = smc.run(&path, particles, &mut |level| levels.see(level))?;
+        let mut particles = smc.run(&path, particles, &mut |level| levels.see(level))?;
+        if let Some((_, model)) = self.models.first() {
+            let points = std::mem::take(&mut particles.points);
+            particles.points = model.content.rows_outward(points);
+        }
         Ok(levels.done(Composed {
             particles,
             process,
@@ -222,6 +226,13 @@ fn common(models: &[(&str, Model)]) -> Result<(Process, TimeGrid, usize)> {
                 Setting::new("t_min"),
                 " and ",
                 Setting::new("t_max")
+            )));
+        }
+    }
+    for (name, other) in models {
+        if other.content.view() != model.content.view() {
+            return Err(Error::Usage(format!(
+                "{first} and {name} see the particles of a row differently (their centre, their frame); train them with the same settings"
             )));
         }
     }

@@ -141,7 +141,7 @@ impl Generation {
         });
         let found = Generated {
             number: drawn.points.len() / spec.dim,
-            points: drawn.points,
+            points: content.rows_outward(drawn.points),
             log_density,
             method: name.into(),
             g: match method {

@@ -13,6 +13,7 @@ use diffclf::rng::{Purpose, STREAMS};
 use diffclf::sample::{Flow, Sampler, Solver, Task, depart, times_of};
 use diffclf::system::System;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Rows of each kind that are kept in memory.
 const MOST_ROWS: usize = 20_000;
@@ -181,7 +182,9 @@ impl Judging {
             log_volume: content.standardisation.log_volume(),
             compares_levels: Some(terms.any(|term| term.objective.objective().compares_levels())),
             only_trained: self.only_trained,
-            endless: spec.process.is_interpolant() && spec.network.particles().is_some(),
+            endless: spec.process.is_interpolant()
+                && spec.network.particles().is_some()
+                && !spec.without_centre,
         }
     }
 
@@ -257,13 +260,13 @@ fn from_set(
     training: Option<(String, DataSet)>,
     endpoint: usize,
 ) -> Result<Endpoint> {
-    let dim = content.spec.dim;
+    let dim = content.columns();
     let name = name.to_string();
-    if set.dim()? != dim {
+    if set.columns_given()? != dim {
         return Err(Error::Data {
             name,
             fault: DataFault::Columns {
-                found: set.dim()?,
+                found: set.columns_given()?,
                 expected: dim,
             },
         });
@@ -281,7 +284,8 @@ fn from_set(
             .data
             .get(endpoint)
             .map_or(&[][..], |data| &data.steps);
-        let prepared = set.prepare_with(&content.standardisation, steps)?;
+        let view = content.view().map(Arc::new);
+        let prepared = set.prepare_through(&content.standardisation, steps, view)?;
         let found = prepared.shares((endpoint, settings.seed), share, MOST_ROWS);
         found.ok_or(Error::Nothing)
     };
@@ -322,15 +326,15 @@ fn from_record(content: &Content, endpoint: usize) -> Result<Endpoint> {
             Setting::to(key, file)
         )));
     };
-    let dim = content.spec.dim;
-    let system = System::by_name(&record.name, dim, system_seed)?;
+    let system = System::by_name(&record.name, content.columns(), system_seed)?;
     let seed = content.record.settings.seed;
     let (judge, drawn) = (
         Purpose::Judge(endpoint as u32),
         Purpose::Drawn(endpoint as u32),
     );
     let standardise = |rows: Vec<f32>| -> Vec<f64> {
-        let mut rows: Vec<f64> = rows.into_iter().map(f64::from).collect();
+        let rows: Vec<f64> = rows.into_iter().map(f64::from).collect();
+        let mut rows = content.rows_inward(rows);
         content.standardisation.to_model(&mut rows);
         rows
     };

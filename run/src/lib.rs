@@ -30,6 +30,7 @@ pub mod network;
 pub mod notice;
 pub mod origin;
 pub mod outputs;
+pub mod particles;
 pub mod prepare;
 pub mod resolve;
 pub mod run_folder;

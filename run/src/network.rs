@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::settings::Settings;
 use crate::words;
 use crate::words::Setting;
-use diffclf::network::{EgnnSpec, NetworkSpec};
+use diffclf::network::{EgnnSpec, NetworkSpec, TransformerSpec};
 use serde::{Deserialize, Serialize};
 
 /// A kind of network, with parameters where it has any.
@@ -39,6 +39,18 @@ pub enum NetworkChoice {
         #[serde(skip_serializing_if = "Option::is_none")]
         cutoff: Option<f64>,
     },
+    /// Attention between particles, through their differences.
+    Transformer {
+        /// The type of each particle, from 0 on.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        types: Vec<u32>,
+        /// Heads of attention.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        heads: Option<usize>,
+        /// Columns of a head.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        head_width: Option<usize>,
+    },
 }
 
 impl NetworkChoice {
@@ -48,6 +60,7 @@ impl NetworkChoice {
             Self::Waves { .. } => "waves",
             Self::Pairs {} => "pairs",
             Self::Egnn { .. } => "egnn",
+            Self::Transformer { .. } => "transformer",
         }
     }
 
@@ -55,7 +68,16 @@ impl NetworkChoice {
     pub fn usual_width(&self) -> Option<usize> {
         match self {
             Self::Egnn { .. } => Some(64),
+            Self::Transformer { .. } => Some(96),
             Self::Mlp {} | Self::Waves { .. } | Self::Pairs {} => None,
+        }
+    }
+
+    /// Number of layers where none is asked for.
+    pub fn usual_depth(&self) -> usize {
+        match self {
+            Self::Transformer { .. } => 2,
+            Self::Mlp {} | Self::Waves { .. } | Self::Pairs {} | Self::Egnn { .. } => 4,
         }
     }
 
@@ -88,8 +110,10 @@ impl NetworkChoice {
                 particles,
                 " or choose ",
                 Setting::to("network", "pairs"),
+                ", ",
+                Setting::to("network", "egnn"),
                 " or ",
-                Setting::to("network", "egnn")
+                Setting::to("network", "transformer")
             )
         }))
     }
@@ -125,6 +149,19 @@ impl NetworkChoice {
                     ..plain
                 })
             }
+            Self::Transformer {
+                types,
+                heads,
+                head_width,
+            } => {
+                let plain = TransformerSpec::new(particles, width, depth);
+                NetworkSpec::Transformer(TransformerSpec {
+                    types,
+                    heads: heads.unwrap_or(plain.heads),
+                    head_width: head_width.unwrap_or(plain.head_width),
+                    ..plain
+                })
+            }
         }
     }
 }
@@ -151,6 +188,12 @@ mod tests {
             ..EgnnSpec::new(3, 8, 2)
         };
         assert_eq!(asked.unwrap(), NetworkSpec::Egnn(expected));
+        let asked = of("particles = 3\nnetwork = { kind = \"transformer\", heads = 2 }");
+        let expected = TransformerSpec {
+            heads: 2,
+            ..TransformerSpec::new(3, 8, 2)
+        };
+        assert_eq!(asked.unwrap(), NetworkSpec::Transformer(expected));
         let refused = of("network = \"egnn\"").unwrap_err().to_string();
         assert!(refused.contains("particles"), "{refused}");
         let refused = of("particles = 3\nnetwork = \"mlp\"").unwrap_err();

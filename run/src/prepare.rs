@@ -58,7 +58,7 @@ impl Preparation {
         let mut odd = Vec::new();
         let place = Place::Measured(moments(sets, &mut odd)?);
         let mut facts = facts(sets, place);
-        if let ([set], true) = (sets, facts.given) {
+        if let ([set], true, None) = (sets, facts.given, settings.particles) {
             let whiten = settings.scale == Some(ScaleKind::Whiten);
             facts.columns = Some(set.columns(whiten)?);
         }
@@ -79,6 +79,7 @@ impl Preparation {
         let content = Content {
             spec: resolved.spec.clone(),
             standardisation: resolved.standardisation.clone(),
+            frame: sets.first().and_then(DataSet::frame),
             record: Record {
                 version: env!("CARGO_PKG_VERSION").into(),
                 settings: resolved.train.clone(),
@@ -145,7 +146,12 @@ impl Preparation {
             .enumerate()
             .map(|(k, set)| {
                 let rows = set.prepare(&content.standardisation)?;
-                Ok(rows.feed(k, train.batch, train.seed, share))
+                let feed = rows.feed(k, train.batch, train.seed, share);
+                if train.rotate {
+                    feed.turned(&content.spec, train.seed)
+                } else {
+                    Ok(feed)
+                }
             })
             .collect::<Result<Vec<_>>>()?;
         let held_out_rows = match (sets, train.held_out) {
@@ -225,7 +231,8 @@ fn coarse(sets: &[DataSet], base: Option<&FoundBase>) -> Result<Vec<Notice>> {
             });
         }
     }
-    for set in sets.iter().filter(|set| set.is_given()) {
+    // Particles without their centre are no function of each other, whatever their rows are.
+    for set in sets.iter().filter(|set| set.is_given() && set.is_whole()) {
         notices.extend(set.dependence()?.map(Notice::Dependent));
     }
     if let Some(base) = base.filter(|base| base.multiplicity > 1.5) {

@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::named::Named;
 use crate::network::NetworkChoice;
 use crate::notice::Notice;
+use crate::particles::Treatment;
 use crate::settings::{ScaleKind, Settings};
 use crate::smallest_time;
 use crate::words;
@@ -222,6 +223,7 @@ impl Filling {
             adam: Adam::default(),
             average: positive(*s.average.get_or_insert(0.999)),
             held_out,
+            rotate: Treatment::of(&self.settings)?.is_some_and(|of| of.rotate),
             stages,
         })
     }
@@ -378,8 +380,9 @@ impl Filling {
             } => return Ok((standardisation.clone(), moments.clone())),
             Place::Measured(moments) => moments.clone(),
         };
-        let moments = match self.settings.particles {
-            Some(particles) => moments.of_particles(particles)?,
+        let moments = match Treatment::of(&self.settings)? {
+            Some(treatment) if treatment.without_centre => moments.about_zero(),
+            Some(treatment) => moments.of_particles(treatment.particles)?,
             None => moments,
         };
         let dim = moments.mean.len();
@@ -416,9 +419,17 @@ impl Filling {
         let rows = facts.rows.filter(|_| facts.given && s.particles.is_none());
         let network = NetworkChoice::of(s)?;
         let usual = network.usual_width().unwrap_or(usual_width(rows));
-        let (width, depth) = (*s.width.get_or_insert(usual), *s.depth.get_or_insert(4));
+        let (width, depth) = (
+            *s.width.get_or_insert(usual),
+            *s.depth.get_or_insert(network.usual_depth()),
+        );
         if s.particles.is_some() {
             spec.form = Form::Scalar;
+        }
+        let treatment = Treatment::of(s)?;
+        spec.without_centre = treatment.is_some_and(|of| of.without_centre);
+        if let Some(treatment) = treatment {
+            treatment.fill(s);
         }
         s.network = Some(Named(network.clone()));
         spec.network = network.spec(s.particles.unwrap_or(1), width, depth);

@@ -6,6 +6,7 @@ use crate::endpoints::{open, rows};
 use crate::error::{Error, Result};
 use crate::machine::Machine;
 use crate::origin::Origin;
+use crate::particles::viewed;
 use crate::prepare::Preparation;
 use crate::resolve::lowered_batch;
 use crate::run_folder::RunFolder;
@@ -121,7 +122,7 @@ fn begun(job: &Job, sets: Option<Vec<DataSet>>) -> Result<Begun> {
         Some(sets) => sets,
         None => open(settings, &*job.watch)?,
     };
-    let sets = dequantised(settings, sets)?;
+    let sets = viewed(settings, dequantised(settings, sets)?)?;
     let isa = isa_of(settings)?;
     let mut preparation = Preparation::fresh(settings, &sets, &job.pool, isa, &*job.watch)?;
     preparation.state = job.first_stage.clone();
@@ -146,7 +147,7 @@ fn continued(job: &Job, sets: Option<Vec<DataSet>>) -> Result<Begun> {
         Some(sets) => sets,
         None => open(&saved, &*job.watch)?,
     };
-    let sets = dequantised(&saved, sets)?;
+    let sets = viewed(&saved, dequantised(&saved, sets)?)?;
     // A batch that was lowered is asked for again in vain, and is no other setting.
     wanted.held_out = wanted.held_out.or(saved.held_out);
     let lowered = |batch| lowered_batch(batch, rows(&sets), wanted.held_out);

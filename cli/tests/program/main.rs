@@ -11,6 +11,7 @@ mod golden;
 mod guide;
 mod interrupted;
 mod nothing_lost;
+mod particles;
 mod report;
 mod reproduce;
 mod sampling;

@@ -194,6 +194,16 @@ impl Moments {
         }
     }
 
+    /// About zero: of particles without their centre, which is zero whatever their number and names.
+    pub fn about_zero(&self) -> Moments {
+        let dim = self.mean.len();
+        let square: f64 = self.mean.iter().map(|m| m * m).sum();
+        Moments {
+            mean: vec![0.0; dim],
+            variance: self.variance + square / dim as f64,
+        }
+    }
+
     /// Of rows of particles that are not told apart: one mean for each axis of space, over all particles, and the average
     /// variance about it. A mean of its own for each particle would tell them apart, and a map made from it would turn equal
     /// distances into unequal ones.

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::base::BaseEnds;
-use crate::network::{Init, Layout, Network, NetworkSpec, Output, Role};
+use crate::network::{Init, Layout, Network, NetworkSpec, Output, Role, WithoutCentre};
+use crate::particles::Subspace;
 use crate::process::{Process, TimeGrid};
 use crate::{Error, Result};
 
@@ -55,6 +56,10 @@ pub struct ModelSpec {
     /// Whether a vector network for the velocity stands beside the energy (interpolants).
     #[serde(default, skip_serializing_if = "is_false")]
     pub velocity: bool,
+    /// Points are particles without their centre, `dim = space (particles - 1)` coordinates of the [`Subspace`]: noise, Gaussian and
+    /// log-densities are those of the subspace.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub without_centre: bool,
     /// The mixtures that the energy stands on instead of one Gaussian; see [`ModelSpec`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<BaseEnds>,
@@ -90,6 +95,7 @@ impl ModelSpec {
             mean: vec![0.0; dim],
             variance: 1.0,
             velocity: false,
+            without_centre: false,
             base: None,
             process,
         }
@@ -143,16 +149,49 @@ impl ModelSpec {
                 );
             }
         }
+        if self.without_centre {
+            let fits = |n: &usize| *n > 1 && self.dim.is_multiple_of(n - 1);
+            if !self.network.particles().as_ref().is_some_and(fits) {
+                return wrong(
+                    "without_centre",
+                    format!("{} numbers, {:?}", self.dim, self.network),
+                    "a network over at least 2 particles, and a multiple of one less than there are",
+                );
+            }
+            if self.mean.iter().any(|m| *m != 0.0) {
+                return wrong(
+                    "mean",
+                    "numbers that are not zero, without a centre".into(),
+                    "zeros: what has no centre has no place",
+                );
+            }
+        }
         self.network("net", Output::Scalar).validate()
     }
 
+    /// Where points of a model without a centre belong; none if points are whole rows.
+    pub fn subspace(&self) -> Option<Subspace> {
+        let particles = self.network.particles().filter(|_| self.without_centre)?;
+        Subspace::new(particles, self.dim / particles.checked_sub(1)?).ok()
+    }
+
     fn network(&self, name: &str, output: Output) -> Box<dyn Network> {
-        self.network.network(Role {
+        let role = Role {
             name,
             output,
-            dim: self.dim,
+            dim: self.subspace().map_or(self.dim, |of| of.columns()),
             features: self.features,
-        })
+        };
+        let inner = self.network.network(role);
+        match (self.subspace(), self.network.particles()) {
+            (Some(subspace), Some(particles)) => Box::new(WithoutCentre {
+                inner,
+                output,
+                particles,
+                space: subspace.columns() / particles,
+            }),
+            _ => inner,
+        }
     }
 
     /// The networks that the form and the velocity ask for.

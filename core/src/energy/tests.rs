@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::{Form, LearnedEnergy, ModelSpec};
 use crate::base::{BaseEnds, MixtureBase, Spread};
 use crate::engine::{Isa, Pool, Real};
-use crate::network::{EgnnSpec, NetworkSpec};
+use crate::network::{EgnnSpec, NetworkSpec, TransformerSpec};
 use crate::process::{
     Edm, Linear, Process, Spacing, TimeGrid, Trigonometric, VarianceExploding, VariancePreserving,
 };
@@ -76,6 +76,28 @@ pub(crate) fn molecule(process: Process, form: Form, centred: bool) -> ModelSpec
     }
 }
 
+/// Attention between the particles of [`molecule`].
+pub(crate) fn attentive(process: Process, form: Form, centred: bool) -> ModelSpec {
+    ModelSpec {
+        network: NetworkSpec::Transformer(TransformerSpec {
+            types: vec![0, 1, 0],
+            heads: 2,
+            head_width: 3,
+            ..TransformerSpec::new(3, 8, 2)
+        }),
+        ..molecule(process, form, centred)
+    }
+}
+
+/// The same of particles without their centre.
+pub(crate) fn without_centre(mut spec: ModelSpec) -> ModelSpec {
+    let particles = spec.network.particles().unwrap();
+    spec.dim -= spec.dim / particles;
+    spec.mean.truncate(spec.dim);
+    spec.without_centre = true;
+    spec
+}
+
 pub(crate) fn diffusions() -> [Process; 3] {
     [
         Process::VariancePreserving(VariancePreserving {
@@ -124,6 +146,19 @@ pub(crate) fn sheet() -> Vec<ModelSpec> {
         (interpolants()[0], Form::InnerProductPlusScalar),
     ] {
         specs.push(molecule(process, form, process.is_interpolant()));
+        specs.push(attentive(process, form, process.is_interpolant()));
+    }
+    // Without their centre: two points stand for three particles.
+    for (process, form) in [
+        (diffusions()[0], Form::Scalar),
+        (diffusions()[1], Form::InnerProduct),
+        (interpolants()[1], Form::InnerProductPlusScalar),
+    ] {
+        for with in [molecule, attentive] {
+            specs.push(without_centre(with(process, form, true)));
+        }
+        let pairs = spec(process, None, true);
+        specs.push(without_centre(ModelSpec { form, ..pairs }));
     }
     // Waves, in every use of the network.
     for (process, form) in [
@@ -198,10 +233,16 @@ pub(crate) fn name(spec: &ModelSpec) -> String {
         NetworkSpec::Waves { .. } => "waves",
         NetworkSpec::Pairs { .. } => "pairs",
         NetworkSpec::Egnn(_) => "egnn",
+        NetworkSpec::Transformer(_) => "transformer",
     };
     format!(
-        "{}, {network}, {:?}, mean {:?}, {}",
+        "{}, {network}{}, {:?}, mean {:?}, {}",
         spec.process.name(),
+        if spec.without_centre {
+            " without centre"
+        } else {
+            ""
+        },
         spec.form,
         spec.mean[0],
         if spec.base.is_some() {

@@ -1,7 +1,7 @@
 //! The plan: from a graph and the wanted outputs to a list of instructions on a small arena, built once and printable.
 //!
 //! * Nodes that no output needs are dropped.
-//! * All orders of SiLU at the same point become one instruction (one exponential serves them all).
+//! * All orders of SiLU, or of GELU, at the same point become one instruction (one exponential serves them all).
 //! * `add` of a product that has no other use becomes an accumulating product.
 //! * Sums of reductions (the parameter gradient of a loss with several terms) share one accumulator.
 //! * Buffers are assigned by liveness; an element-wise result takes over the buffer of an operand that dies with it.
@@ -43,8 +43,8 @@ pub(crate) struct Instruction {
     pub(crate) out: Place,
     /// Add to what `out` holds.
     pub(crate) accumulate: bool,
-    /// Results of the other orders of SiLU; order 0 to 3.
-    pub(crate) silu: [Option<Place>; 4],
+    /// Results of all orders of SiLU or GELU; order 0 to 3.
+    pub(crate) orders: [Option<Place>; 4],
     /// Offset of the packed right operand.
     pub(crate) packed: usize,
 }

@@ -9,8 +9,11 @@ mod input;
 mod layout;
 mod mlp;
 mod pairs;
+mod particles;
 mod spec;
 mod waves;
+mod transformer;
+mod without_centre;
 
 pub use egnn::{Egnn, EgnnSpec};
 pub use input::ScaledRows;
@@ -19,6 +22,8 @@ pub use mlp::Mlp;
 pub use pairs::PairSum;
 pub use spec::NetworkSpec;
 pub use waves::Waves;
+pub use transformer::{Transformer, TransformerSpec};
+pub(crate) use without_centre::WithoutCentre;
 
 use crate::Result;
 use crate::citation::Cites;

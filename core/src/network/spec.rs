@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Egnn, EgnnSpec, Mlp, Network, Output, PairSum, Role, Waves};
+use super::{
+    Egnn, EgnnSpec, Mlp, Network, Output, PairSum, Role, Transformer, TransformerSpec, Waves,
+};
 use crate::citation::Cites;
 
 /// The network of an energy; its velocity, if it has one, is made of the same.
@@ -36,6 +38,8 @@ pub enum NetworkSpec {
     },
     /// Messages between particles, and moves along their differences.
     Egnn(EgnnSpec),
+    /// Attention between particles, through their differences.
+    Transformer(TransformerSpec),
 }
 
 impl Default for NetworkSpec {
@@ -49,7 +53,7 @@ impl Default for NetworkSpec {
 
 impl NetworkSpec {
     /// The names of all networks, as files and documents have them.
-    pub const NAMES: [&'static str; 4] = ["mlp", "waves", "pairs", "egnn"];
+    pub const NAMES: [&'static str; 5] = ["mlp", "waves", "pairs", "egnn", "transformer"];
 
     /// The number of particles, for a network over them.
     pub fn particles(&self) -> Option<usize> {
@@ -57,6 +61,7 @@ impl NetworkSpec {
             NetworkSpec::Mlp { .. } | NetworkSpec::Waves { .. } => None,
             NetworkSpec::Pairs { particles, .. } => Some(*particles),
             NetworkSpec::Egnn(spec) => Some(spec.particles),
+            NetworkSpec::Transformer(spec) => Some(spec.particles),
         }
     }
 
@@ -72,6 +77,7 @@ impl NetworkSpec {
                 let particles = spec.particles as u128;
                 particles * particles.saturating_sub(1)
             }
+            NetworkSpec::Transformer(spec) => spec.particles as u128,
         }
     }
 
@@ -85,6 +91,8 @@ impl NetworkSpec {
             NetworkSpec::Waves { width, depth, .. } => (*width, depth + 2),
             // Six products of a layer have the width of a hidden layer.
             NetworkSpec::Egnn(spec) => (spec.width, 6 * spec.depth),
+            // Query, key, value and what is blended; two wide layers of the perceptron.
+            NetworkSpec::Transformer(spec) => (spec.inner().max(4 * spec.width), 6 * spec.depth),
         }
     }
 
@@ -114,6 +122,7 @@ impl NetworkSpec {
                 depth,
             } => Box::new(PairSum::new(role, particles, width, depth)),
             NetworkSpec::Egnn(spec) => Box::new(Egnn::new(role, spec)),
+            NetworkSpec::Transformer(spec) => Box::new(Transformer::new(role, spec)),
         }
     }
 }

@@ -53,7 +53,8 @@ fn scores_are_derivatives_of_the_energy() {
                 let exact = slope - reference.energy_rate(time, y);
                 let size = 1.0 + rate[k].abs();
                 assert_close(rate[k], exact, 1e-10 * size, &what);
-                let difference = difference(2e-4 * time, |h| {
+                // Features normalised over few columns turn quickly with time.
+                let difference = difference(5e-5 * time, |h| {
                     energy.free_energy(time + h) - one(&energy, time + h, y)
                 });
                 assert_close(
@@ -179,11 +180,15 @@ fn single_precision_follows_double() {
                 ];
                 for (kind, (found, expected)) in pairs.into_iter().enumerate() {
                     // f32 has 6e-8; a few dozen roundings, of terms larger than their sum, at phases up to 100: 2e-5 of the
-                    // largest value of the batch.
+                    // largest value of the batch. A layer norm over few columns divides roundings by a small spread.
+                    let relative = match spec.network {
+                        NetworkSpec::Transformer(_) => 1e-4,
+                        _ => 2e-5,
+                    };
                     let size = 1.0 + expected.iter().fold(0.0, |m: f64, x| m.max(x.abs()));
                     for (found, expected) in found.iter().zip(expected) {
                         let what = format!("{}, {isa}, at {time}, {kind}", name(&spec));
-                        assert_close(*found, *expected, 2e-5 * size, &what);
+                        assert_close(*found, *expected, relative * size, &what);
                     }
                 }
             }

@@ -12,6 +12,7 @@ fn content(spec: &ModelSpec, settings: &TrainSettings, steps: u64) -> Content {
             shift: vec![0.1, 1.0 / 3.0],
             scale: 2.5.into(),
         },
+        frame: None,
         record: Record {
             version: "0.0.0".into(),
             settings: settings.clone(),
