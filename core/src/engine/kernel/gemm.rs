@@ -59,6 +59,22 @@ struct Operands<T> {
     c: *mut T,
     ldc: usize,
     accumulate: bool,
+    /// Added to each row, if not null.
+    bias: *const T,
+}
+
+/// The number at `j` of a row of the result, from the product.
+#[inline(always)]
+unsafe fn finished<T: Real>(o: &Operands<T>, c: *const T, j: usize, value: T) -> T {
+    unsafe {
+        if o.accumulate {
+            *c.add(j) + value
+        } else if o.bias.is_null() {
+            value
+        } else {
+            value + *o.bias.add(j)
+        }
+    }
 }
 
 /// One block of `MR` rows and `NV` registers of columns, of which `width` columns are stored.
@@ -89,8 +105,10 @@ unsafe fn block<T: Real, V: Vector<T>, const MR: usize, const NV: usize>(
                     let c = c.add(v * V::LANES);
                     let sum = if o.accumulate {
                         V::load(c).add(acc)
-                    } else {
+                    } else if o.bias.is_null() {
                         acc
+                    } else {
+                        acc.add(V::load(o.bias.add(v * V::LANES)))
                     };
                     sum.store(c);
                 }
@@ -101,8 +119,7 @@ unsafe fn block<T: Real, V: Vector<T>, const MR: usize, const NV: usize>(
                     acc.store(line.as_mut_ptr().add(v * V::LANES));
                 }
                 for (j, &value) in line.iter().enumerate().take(width) {
-                    let c = c.add(j);
-                    *c = if o.accumulate { *c + value } else { value };
+                    *c.add(j) = finished(&o, c, j, value);
                 }
             }
         }
@@ -138,7 +155,57 @@ unsafe fn strip<T: Real, V: Vector<T>, const MR: usize, const NV: usize>(
     }
 }
 
-/// `c (m x n) (+)= a (m x k) * packed (k x n)` in panels of `NV` registers.
+/// `R` rows against the first `N` columns of a panel, number by number: for results of a few columns, where most of a panel would be
+/// padding. The order of every sum is that of [`block`].
+#[inline(always)]
+unsafe fn columns<T: Real, V: Vector<T>, const R: usize, const N: usize>(
+    m: usize,
+    o: Operands<T>,
+) -> usize {
+    unsafe {
+        let mut i = 0;
+        while i + R <= m {
+            let a = o.a.add(i * o.row);
+            let mut acc = [[T::ZERO; N]; R];
+            for p in 0..o.k {
+                let b = *(o.b.add(p * o.ldb) as *const [T; N]);
+                for (r, acc) in acc.iter_mut().enumerate() {
+                    let x = *a.add(r * o.row + p);
+                    for j in 0..N {
+                        acc[j] = if V::FUSED {
+                            x.mul_add::<true>(b[j], acc[j])
+                        } else {
+                            x * b[j] + acc[j]
+                        };
+                    }
+                }
+            }
+            for (r, acc) in acc.iter().enumerate() {
+                let c = o.c.add((i + r) * o.ldc);
+                for (j, &value) in acc.iter().enumerate() {
+                    *c.add(j) = finished(&o, c, j, value);
+                }
+            }
+            i += R;
+        }
+        i
+    }
+}
+
+/// All rows against `N` columns.
+#[inline(always)]
+unsafe fn few_columns<T: Real, V: Vector<T>, const R: usize, const N: usize>(
+    m: usize,
+    o: Operands<T>,
+) {
+    unsafe {
+        let done = columns::<T, V, R, N>(m, o);
+        let (a, c) = (o.a.add(done * o.row), o.c.add(done * o.ldc));
+        columns::<T, V, 1, N>(m - done, Operands { a, c, ..o });
+    }
+}
+
+/// `c (m x n) (+)= a (m x k) * packed (k x n) [+ bias]` in panels of `NV` registers.
 #[inline(always)]
 unsafe fn matmul_body<T: Real, V: Vector<T>, const MR: usize, const NV: usize>(
     (m, k, n): (usize, usize, usize),
@@ -146,6 +213,7 @@ unsafe fn matmul_body<T: Real, V: Vector<T>, const MR: usize, const NV: usize>(
     packed: *const T,
     c: *mut T,
     accumulate: bool,
+    bias: *const T,
 ) {
     let panel = NV * V::LANES;
     let mut j = 0;
@@ -163,10 +231,45 @@ unsafe fn matmul_body<T: Real, V: Vector<T>, const MR: usize, const NV: usize>(
                 c,
                 ldc: n,
                 accumulate,
+                bias: if bias.is_null() { bias } else { bias.add(j) },
             };
-            strip::<T, V, MR, NV>(m, o, panel.min(n - j));
+            match n - j {
+                1 => few_columns::<T, V, 12, 1>(m, o),
+                2 => few_columns::<T, V, 6, 2>(m, o),
+                width => strip::<T, V, MR, NV>(m, o, panel.min(width)),
+            }
         }
         j += panel;
+    }
+}
+
+/// One column of a sum of outer products, `c[i] += sum over rows r of a[r][i] b[r]`, for `NV` registers of `i`.
+#[inline(always)]
+unsafe fn outer_column<T: Real, V: Vector<T>, const NV: usize>(ka: usize, o: Operands<T>) -> usize {
+    unsafe {
+        let mut i = 0;
+        while i + NV * V::LANES <= ka {
+            let mut acc = [V::splat(T::ZERO); NV];
+            for r in 0..o.k {
+                let b = V::splat(*o.b.add(r * o.ldb));
+                let a = o.a.add(r * o.step + i);
+                for (v, acc) in acc.iter_mut().enumerate() {
+                    // Rounded twice, as single columns are on every path.
+                    *acc = V::load(a.add(v * V::LANES)).mul(b).add(*acc);
+                }
+            }
+            // The widest register has 16 lanes.
+            let mut line = [T::ZERO; 16];
+            for (v, acc) in acc.iter().enumerate() {
+                acc.store(line.as_mut_ptr());
+                for (l, &sum) in line.iter().enumerate().take(V::LANES) {
+                    let c = o.c.add((i + v * V::LANES + l) * o.ldc);
+                    *c = *c + sum;
+                }
+            }
+            i += NV * V::LANES;
+        }
+        i
     }
 }
 
@@ -178,9 +281,9 @@ unsafe fn outer_body<T: Real, V: Vector<T>, const MR: usize, const NV: usize>(
     b: *const T,
     c: *mut T,
 ) {
-    let operands = |j: usize| {
-        // SAFETY: column `j < kb`.
-        let (b, c) = unsafe { (b.add(j), c.add(j)) };
+    let operands = |i: usize, j: usize| {
+        // SAFETY: row `i < ka` and column `j < kb` of the result.
+        let (a, b, c) = unsafe { (a.add(i), b.add(j), c.add(i * kb + j)) };
         Operands {
             k: rows,
             a,
@@ -191,21 +294,24 @@ unsafe fn outer_body<T: Real, V: Vector<T>, const MR: usize, const NV: usize>(
             c,
             ldc: kb,
             accumulate: true,
+            bias: std::ptr::null(),
         }
     };
     let mut j = 0;
     // SAFETY: the caller's shapes; each strip stays within `kb` columns.
     unsafe {
         while j + NV * V::LANES <= kb {
-            strip::<T, V, MR, NV>(ka, operands(j), NV * V::LANES);
+            strip::<T, V, MR, NV>(ka, operands(0, j), NV * V::LANES);
             j += NV * V::LANES;
         }
         while j + V::LANES <= kb {
-            strip::<T, V, 6, 1>(ka, operands(j), V::LANES);
+            strip::<T, V, 6, 1>(ka, operands(0, j), V::LANES);
             j += V::LANES;
         }
         while j < kb {
-            strip::<T, Plain<T, 1>, 6, 1>(ka, operands(j), 1);
+            let mut i = outer_column::<T, V, 8>(ka, operands(0, j));
+            i += outer_column::<T, V, 1>(ka - i, operands(i, j));
+            strip::<T, Plain<T, 1>, 6, 1>(ka - i, operands(i, j), 1);
             j += 1;
         }
     }
@@ -254,8 +360,8 @@ macro_rules! product {
 }
 
 product! {
-    /// `c (m x n) (+)= a (m x k) * packed (k x n)`, for the shape `(m, k, n)`.
-    matmul = matmul_body(shape: (usize, usize, usize), a: *const T, packed: *const T, c: *mut T, accumulate: bool)
+    /// `c (m x n) (+)= a (m x k) * packed (k x n)`, for the shape `(m, k, n)`; without `accumulate` plus the row `bias`, if not null.
+    matmul = matmul_body(shape: (usize, usize, usize), a: *const T, packed: *const T, c: *mut T, accumulate: bool, bias: *const T)
 }
 product! {
     /// `c (ka x kb) += sum over rows r of a[r]^T b[r]`, for the shape `(rows, ka, kb)`.
@@ -286,6 +392,7 @@ pub(crate) fn add_gram(
             packed.as_ptr(),
             c.as_mut_ptr(),
             true,
+            std::ptr::null(),
         );
     }
 }
@@ -312,6 +419,7 @@ pub fn sgemm_peak(pool: &crate::engine::Pool, isa: Isa, seconds: f64) -> f64 {
                         packed.as_ptr(),
                         c.as_mut_ptr(),
                         false,
+                        std::ptr::null(),
                     )
                 };
                 std::hint::black_box(&mut c);
@@ -344,13 +452,22 @@ mod tests {
                 (19, 33, 67),
                 (5, 3, 9),
                 (12, 17, 8),
+                (31, 21, 1),
+                (15, 70, 2),
+                (14, 6, 18),
             ] {
                 for transposed in [false, true] {
                     let (a, w, c0) = (numbers(m * k, 1), numbers(k * n, 2), numbers(m * n, 3));
                     let mut packed = vec![0.0; packed_len(isa, k, n)];
                     pack(isa, k, n, &w, transposed, &mut packed);
-                    for accumulate in [false, true] {
+                    let row = numbers(n, 10);
+                    for (accumulate, biased) in [(false, false), (true, false), (false, true)] {
                         let mut c = c0.clone();
+                        let bias = if biased {
+                            row.as_ptr()
+                        } else {
+                            std::ptr::null()
+                        };
                         // SAFETY: the buffers have the lengths the shapes say.
                         unsafe {
                             matmul(
@@ -360,11 +477,16 @@ mod tests {
                                 packed.as_ptr(),
                                 c.as_mut_ptr(),
                                 accumulate,
+                                bias,
                             );
                         }
                         for i in 0..m {
                             for j in 0..n {
-                                let start = if accumulate { c0[i * n + j] } else { 0.0 };
+                                let start = match (accumulate, biased) {
+                                    (true, _) => c0[i * n + j],
+                                    (_, true) => row[j],
+                                    _ => 0.0,
+                                };
                                 let weight = |p: usize| {
                                     if transposed {
                                         w[j * k + p]
