@@ -44,8 +44,12 @@ def serve(peer):
             print(json.dumps({"file": str(path)}), flush=True)
         elif command == "prepare":
             begin = time.perf_counter()
-            ready[name] = peer(name, rest[0], int(rest[1]))
-            ready[name].run()
+            try:
+                ready[name] = peer(name, rest[0], int(rest[1]))
+                ready[name].run()
+            except Exception as problem:  # noqa: BLE001 - compilers fail in many ways
+                print(json.dumps({"error": str(problem)[:200]}), flush=True)
+                continue
             print(json.dumps({"compile_s": time.perf_counter() - begin, "units": len(ready[name].rows)}), flush=True)
         else:
             print(json.dumps(measure(ready[name].run, float(rest[0]))), flush=True)

@@ -13,6 +13,7 @@ mod arena;
 mod bands;
 mod facts;
 mod join;
+mod places;
 mod planner;
 mod recompute;
 

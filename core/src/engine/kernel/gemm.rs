@@ -4,6 +4,7 @@
 //! [`Isa::panel`] columns. The micro-kernel keeps a block of the result in registers: one source over the
 //! [`Vector`](super::vector::Vector) types of each instruction set.
 
+use super::columns::{few_columns, outer_column};
 use super::vector::{Plain, Vector};
 use super::{Isa, Real};
 
@@ -49,23 +50,23 @@ pub(crate) fn pack<T: Real>(
 
 /// Operands of a block or strip of the result: `c[i][j] (+)= sum_p a[i * row + p * step] * b[p * ldb + j]`.
 #[derive(Clone, Copy)]
-struct Operands<T> {
-    k: usize,
-    a: *const T,
-    row: usize,
-    step: usize,
-    b: *const T,
-    ldb: usize,
-    c: *mut T,
-    ldc: usize,
-    accumulate: bool,
+pub(super) struct Operands<T> {
+    pub(super) k: usize,
+    pub(super) a: *const T,
+    pub(super) row: usize,
+    pub(super) step: usize,
+    pub(super) b: *const T,
+    pub(super) ldb: usize,
+    pub(super) c: *mut T,
+    pub(super) ldc: usize,
+    pub(super) accumulate: bool,
     /// Added to each row, if not null.
-    bias: *const T,
+    pub(super) bias: *const T,
 }
 
 /// The number at `j` of a row of the result, from the product.
 #[inline(always)]
-unsafe fn finished<T: Real>(o: &Operands<T>, c: *const T, j: usize, value: T) -> T {
+pub(super) unsafe fn finished<T: Real>(o: &Operands<T>, c: *const T, j: usize, value: T) -> T {
     unsafe {
         if o.accumulate {
             *c.add(j) + value
@@ -155,56 +156,6 @@ unsafe fn strip<T: Real, V: Vector<T>, const MR: usize, const NV: usize>(
     }
 }
 
-/// `R` rows against the first `N` columns of a panel, number by number: for results of a few columns, where most of a panel would be
-/// padding. The order of every sum is that of [`block`].
-#[inline(always)]
-unsafe fn columns<T: Real, V: Vector<T>, const R: usize, const N: usize>(
-    m: usize,
-    o: Operands<T>,
-) -> usize {
-    unsafe {
-        let mut i = 0;
-        while i + R <= m {
-            let a = o.a.add(i * o.row);
-            let mut acc = [[T::ZERO; N]; R];
-            for p in 0..o.k {
-                let b = *(o.b.add(p * o.ldb) as *const [T; N]);
-                for (r, acc) in acc.iter_mut().enumerate() {
-                    let x = *a.add(r * o.row + p);
-                    for j in 0..N {
-                        acc[j] = if V::FUSED {
-                            x.mul_add::<true>(b[j], acc[j])
-                        } else {
-                            x * b[j] + acc[j]
-                        };
-                    }
-                }
-            }
-            for (r, acc) in acc.iter().enumerate() {
-                let c = o.c.add((i + r) * o.ldc);
-                for (j, &value) in acc.iter().enumerate() {
-                    *c.add(j) = finished(&o, c, j, value);
-                }
-            }
-            i += R;
-        }
-        i
-    }
-}
-
-/// All rows against `N` columns.
-#[inline(always)]
-unsafe fn few_columns<T: Real, V: Vector<T>, const R: usize, const N: usize>(
-    m: usize,
-    o: Operands<T>,
-) {
-    unsafe {
-        let done = columns::<T, V, R, N>(m, o);
-        let (a, c) = (o.a.add(done * o.row), o.c.add(done * o.ldc));
-        columns::<T, V, 1, N>(m - done, Operands { a, c, ..o });
-    }
-}
-
 /// `c (m x n) (+)= a (m x k) * packed (k x n) [+ bias]` in panels of `NV` registers.
 #[inline(always)]
 unsafe fn matmul_body<T: Real, V: Vector<T>, const MR: usize, const NV: usize>(
@@ -240,36 +191,6 @@ unsafe fn matmul_body<T: Real, V: Vector<T>, const MR: usize, const NV: usize>(
             }
         }
         j += panel;
-    }
-}
-
-/// One column of a sum of outer products, `c[i] += sum over rows r of a[r][i] b[r]`, for `NV` registers of `i`.
-#[inline(always)]
-unsafe fn outer_column<T: Real, V: Vector<T>, const NV: usize>(ka: usize, o: Operands<T>) -> usize {
-    unsafe {
-        let mut i = 0;
-        while i + NV * V::LANES <= ka {
-            let mut acc = [V::splat(T::ZERO); NV];
-            for r in 0..o.k {
-                let b = V::splat(*o.b.add(r * o.ldb));
-                let a = o.a.add(r * o.step + i);
-                for (v, acc) in acc.iter_mut().enumerate() {
-                    // Rounded twice, as single columns are on every path.
-                    *acc = V::load(a.add(v * V::LANES)).mul(b).add(*acc);
-                }
-            }
-            // The widest register has 16 lanes.
-            let mut line = [T::ZERO; 16];
-            for (v, acc) in acc.iter().enumerate() {
-                acc.store(line.as_mut_ptr());
-                for (l, &sum) in line.iter().enumerate().take(V::LANES) {
-                    let c = o.c.add((i + v * V::LANES + l) * o.ldc);
-                    *c = *c + sum;
-                }
-            }
-            i += NV * V::LANES;
-        }
-        i
     }
 }
 

@@ -154,8 +154,9 @@ kernels! {
             out[start + width..].fill(T::ZERO);
         }
     }
-    /// Per unit: `out[i] = a[pattern[i]]`; with `accumulate`, added to what `out` holds.
-    fn gather<T>(units: usize, from: usize, cols: usize, pattern: &[u32], a: *const T, out: *mut T, accumulate: bool) {
+    /// Per unit of the shape `(units, rows of a, columns)`: `out[i] = a[pattern[i]]`; with `accumulate`, added to what `out` holds.
+    fn gather<T>(shape: (usize, usize, usize), pattern: &[u32], a: *const T, out: *mut T, accumulate: bool) {
+        let (units, from, cols) = shape;
         for u in 0..units {
             let (a, out) = (a.add(u * from * cols), out.add(u * pattern.len() * cols));
             for (i, &p) in pattern.iter().enumerate() {
@@ -171,8 +172,9 @@ kernels! {
             }
         }
     }
-    /// Per unit: `out[j] = sum over i with pattern[i] = j of a[i]`; added to what `out` holds unless `fresh`.
-    fn segment_sum<T>(units: usize, to: usize, cols: usize, pattern: &[u32], a: *const T, out: *mut T, fresh: bool) {
+    /// Per unit of the shape `(units, rows of out, columns)`: `out[j] = sum over i with pattern[i] = j of a[i]`; added to what `out` holds unless `fresh`.
+    fn segment_sum<T>(shape: (usize, usize, usize), pattern: &[u32], a: *const T, out: *mut T, fresh: bool) {
+        let (units, to, cols) = shape;
         for u in 0..units {
             let (a, out) = (a.add(u * pattern.len() * cols), out.add(u * to * cols));
             if fresh {

@@ -3,19 +3,11 @@
 use super::arena::Arena;
 use super::bands::{Arrangement, Band};
 use super::facts::{Facts, is_reduction, is_unit, storage};
+use super::places::Room;
 use super::{Instruction, Pack, Place, Plan, Stage};
 use crate::engine::graph::{Function, Graph, Node, Op, Rows, checked_len};
 use crate::engine::kernel::{Isa, gemm};
 use std::collections::HashMap;
-
-/// What has been taken so far of each kind of memory.
-struct Room {
-    arena: Arena,
-    /// Blocks of the nodes that are local to a band.
-    scratch: Arena,
-    globals: usize,
-    sums: usize,
-}
 
 /// A plan under construction.
 pub(super) struct Planner<'a> {
@@ -23,9 +15,9 @@ pub(super) struct Planner<'a> {
     pub(super) tile_units: usize,
     isa: Isa,
     pub(super) facts: Facts,
-    places: Vec<Option<Place>>,
+    pub(super) places: Vec<Option<Place>>,
     /// Nodes that live in the scratch of a band.
-    local: Vec<bool>,
+    pub(super) local: Vec<bool>,
     /// Levels that nodes must not come before.
     pub(super) pins: HashMap<Node, usize>,
     /// The instruction (by first node) that computes all orders of SiLU at this argument.
@@ -52,7 +44,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    fn len(&self, node: Node) -> usize {
+    pub(super) fn len(&self, node: Node) -> usize {
         let shape = self.graph.shape(node);
         checked_len(shape.rows, shape.cols, self.tile_units)
     }
@@ -69,8 +61,8 @@ impl<'a> Planner<'a> {
         } = arrangement;
         self.local = local;
         let last_use = self.last_use(&order, outputs);
-        let (mut globals, mut sums) = (0usize, 0usize);
-        let [mut arena, mut scratch] = [Arena::default(), Arena::default()];
+        let (mut globals, sums) = (0usize, 0usize);
+        let [mut arena, scratch] = [Arena::default(), Arena::default()];
         let mut inputs = Vec::new();
         // Inputs first, at places of their own: they are filled before a tile starts.
         for (slot, shape) in self.graph.inputs.iter().enumerate() {
@@ -261,75 +253,6 @@ impl<'a> Planner<'a> {
             .collect()
     }
 
-    /// Numbers of a node where it is kept: whole, or a block of it.
-    fn room_of(&self, node: Node, band: Option<&Band>) -> usize {
-        match band {
-            Some(band) if self.local[node.id()] => band.block * self.graph.shape(node).cols,
-            _ => self.len(node),
-        }
-    }
-
-    /// Places for what a band keeps whole: they are written by its first block, so nothing else may lie there while it runs.
-    fn allocate_whole(&mut self, instructions: &[Node], room: &mut Room) {
-        for &node in instructions {
-            if is_reduction(self.graph, node) || self.fold_base(node).is_some() {
-                continue;
-            }
-            for write in self.writes(node) {
-                if !self.local[write.id()] {
-                    let place = Place::Tile(room.arena.take(self.len(write)));
-                    self.places[write.id()] = Some(place);
-                }
-            }
-        }
-    }
-
-    fn allocate(
-        &mut self,
-        node: Node,
-        position: usize,
-        last_use: &[usize],
-        band: Option<&Band>,
-        room: &mut Room,
-    ) {
-        if is_reduction(self.graph, node) {
-            let root = self.facts.merged[node.id()].unwrap_or(node);
-            let place = self.places[root.id()].unwrap_or_else(|| {
-                room.sums += self.len(node).next_multiple_of(16);
-                Place::Sum(room.sums - self.len(node).next_multiple_of(16))
-            });
-            self.places[root.id()] = Some(place);
-            self.places[node.id()] = Some(place);
-            return;
-        }
-        if !is_unit(self.graph, node) {
-            room.globals += self.len(node).next_multiple_of(16);
-            self.places[node.id()] = Some(Place::Global(
-                room.globals - self.len(node).next_multiple_of(16),
-            ));
-            return;
-        }
-        let entry = &self.graph.entries[node.id()];
-        let mut takeover = self.dying(node, position, last_use);
-        if let (Op::Add, Some(base)) = (entry.op, self.fold_base(node)) {
-            self.places[node.id()] = Some(self.place(base));
-            return;
-        }
-        for write in self.writes(node) {
-            if self.places[write.id()].is_some() {
-                continue;
-            }
-            let place = match takeover.pop() {
-                Some(operand) => self.place(operand),
-                None if self.local[write.id()] => {
-                    Place::Block(room.scratch.take(self.room_of(write, band)))
-                }
-                None => Place::Tile(room.arena.take(self.len(write))),
-            };
-            self.places[write.id()] = Some(place);
-        }
-    }
-
     /// The buffer a folded product accumulates into, if `node` is such an `add`.
     pub(super) fn fold_base(&self, node: Node) -> Option<Node> {
         self.graph.entries[node.id()]
@@ -339,82 +262,7 @@ impl<'a> Planner<'a> {
             .find_map(|i| self.facts.folded[i.id()])
     }
 
-    /// Operands whose buffer the element-wise result may take: same size, read for the last time here.
-    fn dying(&self, node: Node, position: usize, last_use: &[usize]) -> Vec<Node> {
-        let entry = &self.graph.entries[node.id()];
-        let elementwise = matches!(
-            entry.op,
-            Op::Add
-                | Op::Sub
-                | Op::Mul
-                | Op::Affine { .. }
-                | Op::Unary(_)
-                | Op::Bias
-                | Op::MulColumn
-                | Op::Softmax
-        );
-        let source = self.source(node);
-        let joined = source == node || self.graph.entries[source.id()].op == Op::Mul;
-        if !elementwise || !joined {
-            return Vec::new();
-        }
-        self.reads(node)
-            .into_iter()
-            .filter(|&x| {
-                let root = storage(self.graph, x);
-                self.len(x) == self.len(node)
-                    && last_use[root.id()] == position
-                    && self.local[root.id()] == self.local[node.id()]
-                    && matches!(
-                        self.places[root.id()],
-                        Some(Place::Tile(_) | Place::Block(_))
-                    )
-                    && !matches!(self.graph.entries[root.id()].op, Op::Input(_))
-            })
-            .take(1)
-            .collect()
-    }
-
-    /// Gives back the buffers that are read for the last time at `position`: of a band, those of local nodes.
-    fn release(
-        &mut self,
-        node: Node,
-        position: usize,
-        last_use: &[usize],
-        band: Option<&Band>,
-        room: &mut Room,
-    ) {
-        let written: Vec<Place> = self
-            .writes(node)
-            .into_iter()
-            .map(|w| self.place(w))
-            .collect();
-        let mut dead: Vec<Node> = self
-            .reads(node)
-            .into_iter()
-            .map(|x| storage(self.graph, x))
-            .filter(|x| {
-                last_use[x.id()] == position
-                    && self.local[x.id()] == band.is_some()
-                    && !matches!(self.graph.entries[x.id()].op, Op::Input(_))
-            })
-            .collect();
-        dead.sort();
-        dead.dedup();
-        for x in dead {
-            let place = self.place(x);
-            if written.contains(&place) {
-                continue;
-            }
-            match place {
-                Place::Tile(start) => room.arena.give(start, self.len(x)),
-                Place::Block(start) => room.scratch.give(start, self.room_of(x, band)),
-                Place::Rows(_) | Place::Global(_) | Place::Param(_) | Place::Sum(_) => {}
-            }
-        }
-    }
-
-    fn place(&self, node: Node) -> Place {
+    pub(super) fn place(&self, node: Node) -> Place {
         let root = storage(self.graph, node);
         match self.places[root.id()] {
             Some(place) => place,

@@ -168,7 +168,14 @@ impl<T: Real> Memory<'_, T> {
                 Op::Gather(pattern) => {
                     let from = self.rows(i.a_rows) / self.units;
                     let pattern = self.pattern(pattern);
-                    rows::gather(isa, self.units, from, i.cols, pattern, a, out, i.accumulate)
+                    rows::gather(
+                        isa,
+                        (self.units, from, i.cols),
+                        pattern,
+                        a,
+                        out,
+                        i.accumulate,
+                    )
                 }
                 Op::SegmentSum(pattern) => {
                     // Of the whole unit, even where it has as many rows as the band.
@@ -176,7 +183,7 @@ impl<T: Real> Memory<'_, T> {
                     // The sums of a band are carried from block to block.
                     let fresh = self.first_row() == 0;
                     let pattern = self.pattern(pattern);
-                    rows::segment_sum(isa, self.units, to, i.cols, pattern, a, out, fresh)
+                    rows::segment_sum(isa, (self.units, to, i.cols), pattern, a, out, fresh)
                 }
                 Op::Lookup(slot) => {
                     let table = std::slice::from_raw_parts(a, self.rows(i.a_rows) * i.cols);
