@@ -213,6 +213,18 @@ impl Graph {
         Graph::default()
     }
 
+    /// The same inputs, patterns and parameters for nodes that are written anew.
+    pub(crate) fn without_nodes(&self) -> Graph {
+        Graph {
+            entries: Vec::new(),
+            index: HashMap::new(),
+            patterns: self.patterns.clone(),
+            inputs: self.inputs.clone(),
+            index_slots: self.index_slots.clone(),
+            parameters: self.parameters,
+        }
+    }
+
     /// Shape of a node.
     pub fn shape(&self, node: Node) -> Shape {
         self.entries[node.id()].shape

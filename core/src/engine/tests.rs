@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use super::*;
 
+mod bands;
+
 /// Reproducible numbers in (-1, 1) without structure.
 fn numbers(n: usize, seed: u64) -> Vec<f64> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) + 1;

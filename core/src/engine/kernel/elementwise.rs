@@ -50,6 +50,32 @@ unsafe fn map2<T: Real>(n: usize, a: *const T, b: *const T, out: *mut T, f: impl
     }
 }
 
+/// `out[i] = f(a[i], b[i], c[i])`.
+#[inline(always)]
+unsafe fn map3<T: Real>(
+    n: usize,
+    (a, b, c): (*const T, *const T, *const T),
+    out: *mut T,
+    f: impl Fn(T, T, T) -> T,
+) {
+    unsafe {
+        let mut i = 0;
+        while i + BLOCK <= n {
+            let [x, y, z] = [a, b, c].map(|from| *(from.add(i) as *const [T; BLOCK]));
+            let mut w = [T::ZERO; BLOCK];
+            for j in 0..BLOCK {
+                w[j] = f(x[j], y[j], z[j]);
+            }
+            *(out.add(i) as *mut [T; BLOCK]) = w;
+            i += BLOCK;
+        }
+        while i < n {
+            *out.add(i) = f(*a.add(i), *b.add(i), *c.add(i));
+            i += 1;
+        }
+    }
+}
+
 /// Logistic function.
 #[inline(always)]
 fn sigmoid<T: Real, const FMA: bool>(z: T) -> T {
@@ -155,6 +181,14 @@ kernels! {
     /// `out = a * b`.
     fn mul<T>(n: usize, a: *const T, b: *const T, out: *mut T) {
         map2(n, a, b, out, |x, y| x * y)
+    }
+    /// `out = a * b * c`, each product rounded.
+    fn mul_mul<T>(n: usize, a: *const T, b: *const T, c: *const T, out: *mut T) {
+        map3(n, (a, b, c), out, |x, y, z| x * y * z)
+    }
+    /// `out = a * b + c`, the product rounded.
+    fn mul_plus<T>(n: usize, a: *const T, b: *const T, c: *const T, out: *mut T) {
+        map3(n, (a, b, c), out, |x, y, z| x * y + z)
     }
     /// `out = scale a + shift`.
     fn affine<T>(n: usize, scale: T, shift: T, a: *const T, out: *mut T) {

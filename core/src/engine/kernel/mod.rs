@@ -5,6 +5,7 @@
 //! block before storing it, which is correct under exact aliasing and vectorises without overlap checks.
 
 pub(crate) mod attention;
+mod columns;
 pub(crate) mod dispatch;
 pub(crate) mod elementwise;
 pub(crate) mod gemm;

@@ -21,20 +21,55 @@ pub(super) fn sum_lanes<T: Real>(
         }
         i += LANES;
     }
-    let mut half = LANES / 2;
-    while half > 0 {
-        for j in 0..half {
-            let upper = lanes[j + half];
-            lanes[j] += upper;
-        }
-        half /= 2;
+    // Halves upon halves, each a loop of known length.
+    let mut eight = [T::ZERO; LANES / 2];
+    for j in 0..LANES / 2 {
+        eight[j] = lanes[j] + lanes[j + LANES / 2];
     }
-    let mut sum = lanes[0];
+    let mut four = [T::ZERO; LANES / 4];
+    for j in 0..LANES / 4 {
+        four[j] = eight[j] + eight[j + LANES / 4];
+    }
+    let two = [four[0] + four[2], four[1] + four[3]];
+    let mut sum = two[0] + two[1];
     while i < n {
         sum += f(i);
         i += 1;
     }
     sum
+}
+
+/// Columns whose sums stay in registers.
+const SUMS: usize = 32;
+
+/// `out += sum_r a[r]`, row after row.
+#[inline(always)]
+unsafe fn add_rows<T: Real>(rows: usize, cols: usize, a: *const T, out: *mut T) {
+    unsafe {
+        let mut c = 0;
+        while c + SUMS <= cols {
+            let out = out.add(c) as *mut [T; SUMS];
+            let mut sums = *out;
+            for r in 0..rows {
+                let a = *(a.add(r * cols + c) as *const [T; SUMS]);
+                for j in 0..SUMS {
+                    sums[j] += a[j];
+                }
+            }
+            *out = sums;
+            c += SUMS;
+        }
+        if c == cols {
+            return;
+        }
+        let rest = std::slice::from_raw_parts_mut(out.add(c), cols - c);
+        for r in 0..rows {
+            let a = std::slice::from_raw_parts(a.add(r * cols + c), cols - c);
+            for (out, &a) in rest.iter_mut().zip(a) {
+                *out += a;
+            }
+        }
+    }
 }
 
 kernels! {
@@ -74,13 +109,7 @@ kernels! {
     }
     /// `out += sum_r a[r]`.
     fn sum_rows<T>(rows: usize, cols: usize, a: *const T, out: *mut T) {
-        let out = std::slice::from_raw_parts_mut(out, cols);
-        for r in 0..rows {
-            let a = std::slice::from_raw_parts(a.add(r * cols), cols);
-            for (out, &a) in out.iter_mut().zip(a) {
-                *out += a;
-            }
-        }
+        add_rows(rows, cols, a, out);
     }
     /// `out[r] = ln sum_c exp a[r][c]`, shifted by the row's maximum.
     fn log_sum_exp<T>(rows: usize, cols: usize, a: *const T, out: *mut T) {
@@ -129,26 +158,37 @@ kernels! {
             out[start + width..].fill(T::ZERO);
         }
     }
-    /// Per unit: `out[i] = a[pattern[i]]`.
-    fn gather<T>(units: usize, from: usize, cols: usize, pattern: &[u32], a: *const T, out: *mut T) {
+    /// Per unit of the shape `(units, rows of a, columns)`: `out[i] = a[pattern[i]]`; with `accumulate`, added to what `out` holds.
+    fn gather<T>(shape: (usize, usize, usize), pattern: &[u32], a: *const T, out: *mut T, accumulate: bool) {
+        let (units, from, cols) = shape;
         for u in 0..units {
             let (a, out) = (a.add(u * from * cols), out.add(u * pattern.len() * cols));
             for (i, &p) in pattern.iter().enumerate() {
-                std::ptr::copy_nonoverlapping(a.add(p as usize * cols), out.add(i * cols), cols);
+                let a = std::slice::from_raw_parts(a.add(p as usize * cols), cols);
+                let out = std::slice::from_raw_parts_mut(out.add(i * cols), cols);
+                if accumulate {
+                    for (out, &a) in out.iter_mut().zip(a) {
+                        *out += a;
+                    }
+                } else {
+                    out.copy_from_slice(a);
+                }
             }
         }
     }
-    /// Per unit: `out[j] = sum over i with pattern[i] = j of a[i]`.
-    fn segment_sum<T>(units: usize, to: usize, cols: usize, pattern: &[u32], a: *const T, out: *mut T) {
+    /// Per unit of the shape `(units, rows of out, columns)`: `out[j] = sum over i with pattern[i] = j of a[i]`; added to what `out` holds unless `fresh`.
+    fn segment_sum<T>(shape: (usize, usize, usize), pattern: &[u32], a: *const T, out: *mut T, fresh: bool) {
+        let (units, to, cols) = shape;
         for u in 0..units {
             let (a, out) = (a.add(u * pattern.len() * cols), out.add(u * to * cols));
-            std::slice::from_raw_parts_mut(out, to * cols).fill(T::ZERO);
-            for (i, &p) in pattern.iter().enumerate() {
-                let a = std::slice::from_raw_parts(a.add(i * cols), cols);
-                let out = std::slice::from_raw_parts_mut(out.add(p as usize * cols), cols);
-                for (out, &a) in out.iter_mut().zip(a) {
-                    *out += a;
-                }
+            if fresh {
+                std::slice::from_raw_parts_mut(out, to * cols).fill(T::ZERO);
+            }
+            // Rows of one sum often stand together.
+            let mut i = 0;
+            for run in pattern.chunk_by(|p, q| p == q) {
+                add_rows(run.len(), cols, a.add(i * cols), out.add(run[0] as usize * cols));
+                i += run.len();
             }
         }
     }
