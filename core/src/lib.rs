@@ -74,6 +74,7 @@ pub mod metric;
 pub mod model;
 pub mod network;
 pub mod objective;
+pub mod observable;
 pub mod process;
 pub mod rng;
 pub mod sample;

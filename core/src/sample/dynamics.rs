@@ -119,11 +119,7 @@ impl<'a> Ensemble<'a> {
         Ok(ensemble)
     }
 
-    fn placed(
-        dynamics: &'a Dynamics,
-        targets: &[HeldEnergy<'a>],
-        points: &[f64],
-    ) -> Result<Self> {
+    fn placed(dynamics: &'a Dynamics, targets: &[HeldEnergy<'a>], points: &[f64]) -> Result<Self> {
         dynamics.validate()?;
         let Some(dim) = targets.first().map(|target| target.energy.dim()) else {
             return Err(Error::Value {

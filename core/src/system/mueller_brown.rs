@@ -183,7 +183,8 @@ fn lower_bound(k: usize) -> f64 {
         .map(|term| {
             let [amplitude, a, b, c, ..] = *term;
             let (q, qx, qy) = exponent(term, x, y);
-            let reach = qx.abs() * hx + qy.abs() * hy
+            let reach = qx.abs() * hx
+                + qy.abs() * hy
                 + a.abs() * hx * hx
                 + b.abs() * hx * hy
                 + c.abs() * hy * hy;

@@ -31,13 +31,20 @@ fn kernels() -> [Kernel; 3] {
 }
 
 /// Frames and energies of chains that start from exact samples.
-fn frames(dynamics: &Dynamics, chains: usize, frames: usize, threads: usize) -> (Vec<f64>, Vec<f64>) {
+fn frames(
+    dynamics: &Dynamics,
+    chains: usize,
+    frames: usize,
+    threads: usize,
+) -> (Vec<f64>, Vec<f64>) {
     let energy = surface();
     let target = HeldEnergy {
         energy: &energy,
         time: 0.0,
     };
-    let start = System::by_name("mueller-brown", 2, 0).unwrap().sample(chains, 3);
+    let start = System::by_name("mueller-brown", 2, 0)
+        .unwrap()
+        .sample(chains, 3);
     let start = start.iter().map(|x| f64::from(*x)).collect();
     let mut ensemble = Ensemble::start(dynamics, &vec![target; threads], start).unwrap();
     let mut points = vec![0.0; frames * chains * 2];
@@ -50,7 +57,10 @@ fn frames(dynamics: &Dynamics, chains: usize, frames: usize, threads: usize) -> 
 fn averages_on_the_mueller_brown_surface_are_those_of_the_integral() {
     // Averages of x, y, V/kT and the weight of the lower right well, by quadrature. Chains start from the exact law, so there is nothing
     // to forget; errors from the effective number of draws. Time steps at which the schemes' own error is far below.
-    let (surface, basins) = (MuellerBrown::default(), Basins::of(&MuellerBrown::default()));
+    let (surface, basins) = (
+        MuellerBrown::default(),
+        Basins::of(&MuellerBrown::default()),
+    );
     let window = [-3.0, 1.8, -1.5, 3.2];
     let n = 480;
     let masses = surface.masses(window, n, n);
@@ -64,7 +74,10 @@ fn averages_on_the_mueller_brown_surface_are_those_of_the_integral() {
         ("x", Box::new(|p| p[0])),
         ("y", Box::new(|p| p[1])),
         ("V/kT", Box::new(|p| surface.potential(p[0], p[1]) / 23.0)),
-        ("lower right", Box::new(|p| f64::from(u8::from(basins.place(p) == 2)))),
+        (
+            "lower right",
+            Box::new(|p| f64::from(u8::from(basins.place(p) == 2))),
+        ),
     ];
     let chains = 200;
     for kernel in kernels() {
@@ -97,7 +110,9 @@ fn momenta_are_in_equilibrium_whatever_the_masses() {
         for (i, k) in [1.0, 4.0, 9.0].iter().enumerate() {
             score[i] = -k * (y[i] - 0.3);
         }
-        0.5 * (0..3).map(|i| [1.0, 4.0, 9.0][i] * (y[i] - 0.3_f64).powi(2)).sum::<f64>()
+        0.5 * (0..3)
+            .map(|i| [1.0, 4.0, 9.0][i] * (y[i] - 0.3_f64).powi(2))
+            .sum::<f64>()
     });
     let target = HeldEnergy {
         energy: &stiff,
@@ -121,7 +136,11 @@ fn momenta_are_in_equilibrium_whatever_the_masses() {
             let column = state.momentum.iter().skip(i).step_by(3);
             let mean = column.map(|p| p * p).sum::<f64>() / (chains as f64 * settings.masses[i]);
             // The leapfrog's momenta lie half a step behind: off by (h omega / 2)^2 at most.
-            assert!((mean - 1.0).abs() < error + 1e-3, "{}: {mean}", kernel.name());
+            assert!(
+                (mean - 1.0).abs() < error + 1e-3,
+                "{}: {mean}",
+                kernel.name()
+            );
         }
         let mean = ensemble.kinetic_temperature().unwrap();
         assert!((mean - 1.0).abs() < error, "{mean}");
@@ -129,7 +148,11 @@ fn momenta_are_in_equilibrium_whatever_the_masses() {
         for (i, k) in [1.0, 4.0, 9.0].iter().enumerate() {
             let column = points.iter().skip(i).step_by(3);
             let variance = column.map(|y| k * (y - 0.3).powi(2)).sum::<f64>() / chains as f64;
-            assert!((variance - 1.0).abs() < error + 2e-3, "{}: {variance}", kernel.name());
+            assert!(
+                (variance - 1.0).abs() < error + 2e-3,
+                "{}: {variance}",
+                kernel.name()
+            );
         }
     }
 }
@@ -200,7 +223,10 @@ fn what_cannot_move_is_refused() {
     };
     let [good, ..] = kernels();
     let start = |settings: &Dynamics, points: Vec<f64>| {
-        Ensemble::start(settings, &[target], points).map(|_| ()).unwrap_err().to_string()
+        Ensemble::start(settings, &[target], points)
+            .map(|_| ())
+            .unwrap_err()
+            .to_string()
     };
     let text = start(&dynamics(good, 0.0, 1), vec![0.1; 2]);
     assert!(text.contains("time step"), "{text}");

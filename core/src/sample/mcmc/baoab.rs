@@ -3,9 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{
-    Draws, HeldEnergy, Scratch, State, StepInfo, each_mass, positive, unadjusted_info,
-};
+use super::{Draws, HeldEnergy, Scratch, State, StepInfo, each_mass, positive, unadjusted_info};
 use crate::Result;
 
 /// Whom to cite.

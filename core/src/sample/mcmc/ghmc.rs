@@ -4,9 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::hmc::LOST;
-use super::{
-    Draws, HeldEnergy, Scratch, State, StepInfo, each_mass, metropolis, positive,
-};
+use super::{Draws, HeldEnergy, Scratch, State, StepInfo, each_mass, metropolis, positive};
 use crate::Result;
 
 /// Whom to cite.

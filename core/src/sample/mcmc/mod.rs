@@ -31,16 +31,15 @@ use crate::rng::{Purpose, Stream, fill_normal_rows};
 use crate::{Error, Result};
 
 /// Whom the methods of this folder cite, by file.
-pub const CITES: crate::citation::Table =
-    crate::citation::cited![
-        random_walk,
-        mala,
-        hmc,
-        ghmc,
-        baoab,
-        langevin_leapfrog,
-        unadjusted,
-    ];
+pub const CITES: crate::citation::Table = crate::citation::cited![
+    random_walk,
+    mala,
+    hmc,
+    ghmc,
+    baoab,
+    langevin_leapfrog,
+    unadjusted,
+];
 
 /// An energy held at one time: the density `exp(-U(t, y))` of a chain.
 #[derive(Clone, Copy)]

@@ -85,7 +85,10 @@ fn samples_follow_the_density_and_its_basins() {
     assert!((total - 1.0).abs() < 1e-9, "{total}");
     for (count, well) in counts.iter().zip(basins.wells()) {
         let sigma = (well.weight * (1.0 - well.weight) / n as f64).sqrt();
-        assert!((count / n as f64 - well.weight).abs() < 4.0 * sigma, "{counts:?} {well:?}");
+        assert!(
+            (count / n as f64 - well.weight).abs() < 4.0 * sigma,
+            "{counts:?} {well:?}"
+        );
     }
     // Every cell of a lattice; 900 cells: the largest of that many normal deviations passes 4.5 sigma with probability 0.006.
     let window = [-1.8, 1.2, -0.6, 2.2];
@@ -100,6 +103,9 @@ fn samples_follow_the_density_and_its_basins() {
     }
     for (count, mass) in found.iter().zip(&masses) {
         let sigma = (n as f64 * mass * (1.0 - mass)).sqrt();
-        assert!((count - n as f64 * mass).abs() < 4.5 * sigma + 3.0, "{count} {mass}");
+        assert!(
+            (count - n as f64 * mass).abs() < 4.5 * sigma + 3.0,
+            "{count} {mass}"
+        );
     }
 }
