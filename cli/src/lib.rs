@@ -16,8 +16,8 @@ mod terminal;
 
 use clap::{Parser, Subcommand};
 use commands::{
-    anneal, compare, compose, demo, density, diagnose, evaluate, free_energy, inspect, report,
-    reproduce, sample, selftest, train,
+    anneal, compare, compose, convert, demo, density, diagnose, evaluate, free_energy, inspect,
+    observe, report, reproduce, sample, selftest, simulate, train,
 };
 use std::ffi::OsString;
 
@@ -54,6 +54,9 @@ enum Command {
     Compose(Box<compose::Args>),
     Anneal(Box<anneal::Args>),
     Compare(compare::Args),
+    Simulate(Box<simulate::Args>),
+    Observe(observe::Args),
+    Convert(convert::Args),
     Inspect(inspect::Args),
     Reproduce(reproduce::Args),
     Selftest(selftest::Args),
@@ -82,6 +85,9 @@ pub fn main_with(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Compose(args) => compose::run(*args),
         Command::Anneal(args) => anneal::run(*args),
         Command::Compare(args) => compare::run(args),
+        Command::Simulate(args) => simulate::run(*args),
+        Command::Observe(args) => observe::run(args),
+        Command::Convert(args) => convert::run(args),
         Command::Inspect(args) => inspect::run(args),
         Command::Reproduce(args) => reproduce::run(args),
         Command::Selftest(args) => selftest::run(args),

@@ -70,6 +70,14 @@ pub enum Error {
         /// Its shape.
         shape: String,
     },
+    /// The bytes are no frames of atoms.
+    #[error(
+        "the trajectory cannot be read: {problem}; write it again, or convert it with the program that made it"
+    )]
+    Trajectory {
+        /// What was found.
+        problem: String,
+    },
     /// The bytes are not a model file or checkpoint.
     #[error(
         "not a diffclf model file: {problem}; give the path of a .safetensors file written by diffclf"

@@ -75,6 +75,7 @@ pub mod model;
 pub mod network;
 pub mod objective;
 pub mod particles;
+pub mod observable;
 pub mod process;
 pub mod rng;
 pub mod sample;

@@ -139,6 +139,8 @@ purposes! {
     Turn(part: Part) = 51,
     /// Which of a composition's weighted points a picture shows.
     Shown = 50,
+    /// Halves of a sample that are compared with each other.
+    Halve = 60,
 }
 
 /// One step of the splitmix64 sequence (Steele, Lea, Flood 2014): a bijection of 64-bit words with full avalanche.

@@ -6,6 +6,7 @@ use diffclf::energy::compose::Expression;
 use diffclf::engine::{Isa, Pool};
 use diffclf::format::model::{ModelFile, Tensor, TensorData};
 use diffclf::format::npy::NpyView;
+use diffclf::format::trajectory::{Kind, Trajectory};
 use diffclf::metric::Regions;
 use diffclf::model::{Checkpoint, Content, Model};
 use diffclf::objective::parse_terms;
@@ -62,6 +63,12 @@ pub const TARGETS: &[Target] = &[
         run: table,
     },
     Target {
+        name: "trajectory",
+        cost: 1,
+        reads: true,
+        run: trajectory,
+    },
+    Target {
         name: "container",
         cost: 1,
         reads: true,
@@ -115,6 +122,18 @@ pub const TARGETS: &[Target] = &[
         reads: false,
         run: log,
     },
+];
+
+/// Files that mdtraj wrote.
+const FRAMES: [(Kind, &[u8]); 5] = [
+    (
+        Kind::Xtc,
+        include_bytes!("../../core/tests/mdtraj/near.xtc"),
+    ),
+    (Kind::Xtc, include_bytes!("../../core/tests/mdtraj/far.xtc")),
+    (Kind::Xtc, include_bytes!("../../core/tests/mdtraj/few.xtc")),
+    (Kind::Dcd, include_bytes!("../../core/tests/mdtraj/few.dcd")),
+    (Kind::Pdb, include_bytes!("../../core/tests/mdtraj/few.pdb")),
 ];
 
 /// Seeds, and what is needed to go on with what was read.
@@ -291,6 +310,21 @@ fn table(_: &Bench, dice: &mut Dice) -> usize {
         assert!(NpyView::parse(&table.array).is_ok());
     }
     text.len()
+}
+
+/// Frames of atoms; what is read can be written and read again.
+fn trajectory(_: &Bench, dice: &mut Dice) -> usize {
+    let (kind, seed) = dice.pick(&FRAMES);
+    let mut bytes = seed.to_vec();
+    dice.bytes(&mut bytes);
+    if let Ok(found) = Trajectory::read(*kind, &bytes) {
+        assert_eq!(found.positions.len(), 3 * found.atoms * found.frames());
+        let mut again = Vec::new();
+        if found.write(Kind::Dcd, 1.0, &mut again).is_ok() {
+            assert!(Trajectory::read(Kind::Dcd, &again).is_ok());
+        }
+    }
+    bytes.len()
 }
 
 /// Without a new seal: nothing but the first of them may pass.

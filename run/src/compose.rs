@@ -92,7 +92,7 @@ pub fn read_models(bindings: &[String]) -> Result<Vec<(&str, Model)>> {
 
 impl Compound<'_> {
     /// Every name of the expression is bound, once, and every binding is used.
-    fn check_names(&self) -> Result<()> {
+    pub(crate) fn check_names(&self) -> Result<()> {
         let models = self.models.iter().map(|(name, _)| *name);
         let known: Vec<&str> = models
             .chain(self.systems.iter().map(|(name, _)| *name))
