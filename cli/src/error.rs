@@ -92,6 +92,7 @@ fn core_exit_code(error: &CoreError) -> u8 {
         CoreError::NonFinite { .. }
         | CoreError::ModelNotFinite { .. }
         | CoreError::Diverged { .. }
+        | CoreError::Unstable { .. }
         | CoreError::PoorOverlap { .. }
         | CoreError::Disconnected { .. }
         | CoreError::NotConverged { .. } => EXIT_NUMERICAL,

@@ -17,7 +17,7 @@ mod terminal;
 use clap::{Parser, Subcommand};
 use commands::{
     anneal, compare, compose, convert, demo, density, diagnose, evaluate, free_energy, inspect,
-    observe, report, reproduce, sample, selftest, simulate, train,
+    molecule, observe, report, reproduce, sample, selftest, simulate, train,
 };
 use std::ffi::OsString;
 
@@ -58,6 +58,7 @@ enum Command {
     Observe(observe::Args),
     Convert(convert::Args),
     Inspect(inspect::Args),
+    Molecule(molecule::Args),
     Reproduce(reproduce::Args),
     Selftest(selftest::Args),
 }
@@ -89,6 +90,7 @@ pub fn main_with(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Observe(args) => observe::run(args),
         Command::Convert(args) => convert::run(args),
         Command::Inspect(args) => inspect::run(args),
+        Command::Molecule(args) => molecule::run(args),
         Command::Reproduce(args) => reproduce::run(args),
         Command::Selftest(args) => selftest::run(args),
     };

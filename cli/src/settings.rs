@@ -5,6 +5,7 @@ use diffclf::energy::Form;
 use diffclf::process::{Process, Spacing, TimeSampler};
 use diffclf::train::Decay;
 use diffclf_run::base::BaseKind;
+use diffclf_run::molecule::MoleculeChoice;
 use diffclf_run::named::{Named, word};
 use diffclf_run::network::NetworkChoice;
 use diffclf_run::particles::CentreKind;
@@ -181,6 +182,10 @@ pub struct SettingsArgs {
     /// or '{kind = "transformer", types = [0, 1, 2], heads = 8, head_width = 64}' [default: mlp; pairs if there are particles]
     #[arg(long, value_name = "NETWORK", help_heading = "Model")]
     pub network: Option<Named<NetworkChoice>>,
+    /// The molecule that the rows are frames of (nm), for objectives that compare with its exact energies:
+    /// '{topology = "aldp.prmtop", solvents = ["1", "0"], temperature = 300.0}', one solvent for each endpoint
+    #[arg(long, value_name = "MOLECULE", help_heading = "Data")]
+    pub molecule: Option<MoleculeChoice>,
     #[arg(long, help = help::process(), value_name = "PROCESS", help_heading = "Model")]
     pub process: Option<Named<Process>>,
     #[arg(long, help = help::spacing(), value_name = "SPACING", help_heading = "Model")]

@@ -88,7 +88,10 @@ class Settings(TypedDict, total=False):
     kernel: str
     """Instruction set of the kernels; it decides the last bits."""
     network: str | dict[str, Any]
-    """The network: mlp, pairs, egnn or transformer, or a dict such as {'kind': 'egnn', 'bonds': [[0, 1]], 'cross': True}."""
+    """The network: mlp, waves, pairs, egnn or transformer, or a dict such as {'kind': 'egnn', 'bonds': [[0, 1]], 'cross': True}."""
+    molecule: dict[str, Any]
+    """The molecule that the rows are frames of (nm), for objectives that compare with its exact energies: {'topology': 'aldp.prmtop', 'solvents': ['1', '0'],
+    'temperature': 300.0}."""
     process: str | dict[str, Any]
     """Noising process: a name, or a dict such as {'kind': 'vp', 'beta_max': 10.0}."""
     spacing: str | dict[str, Any]

@@ -25,6 +25,7 @@ mod known_end;
 pub mod last_word;
 pub mod machine;
 pub mod memory;
+pub mod molecule;
 pub mod named;
 pub mod network;
 pub mod notice;

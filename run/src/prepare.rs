@@ -6,6 +6,7 @@ use crate::endpoints::{check, facts, mixtures, moments};
 use crate::error::{Error, Result};
 use crate::known_end;
 use crate::last_word::{HeldOutRows, MOST_ROWS};
+use crate::machine::Machine;
 use crate::memory;
 use crate::notice::Notice;
 use crate::resolve::{Place, Resolved, outline, resolve};
@@ -167,7 +168,7 @@ impl Preparation {
         }
         Ok(Self {
             held_out_rows,
-            truth: truth(&content, sets)?,
+            truth: truth(&resolved.settings, &content, sets)?,
             settings: resolved.settings,
             log_every: resolved.log_every,
             notices: resolved.notices,
@@ -255,12 +256,24 @@ fn taken(share: &Shuffled, dim: usize) -> HeldOutRows {
 }
 
 /// The exact densities of the data in the model's coordinates, if an objective compares with them.
-fn truth(content: &Content, sets: &[DataSet]) -> Result<Option<Arc<dyn Energy>>> {
+fn truth(
+    settings: &Settings,
+    content: &Content,
+    sets: &[DataSet],
+) -> Result<Option<Arc<dyn Energy>>> {
     let stages = &content.record.settings.stages;
     let mut terms = stages.iter().flat_map(|stage| &stage.objectives);
     let Some(term) = terms.find(|t| t.objective.objective().needs_truth(&content.spec)) else {
         return Ok(None);
     };
+    if let Some(molecule) = &settings.molecule {
+        let machine = Machine {
+            threads: None,
+            kernel: settings.kernel.clone(),
+        };
+        let energy = molecule.energy(&content.standardisation, sets.len(), machine.isa()?)?;
+        return Ok(Some(energy));
+    }
     let mut known = Vec::with_capacity(sets.len());
     for set in sets {
         let Some(mixture) = set.mixture() else {
@@ -273,7 +286,9 @@ fn truth(content: &Content, sets: &[DataSet]) -> Result<Option<Arc<dyn Energy>>>
                 Setting::new("system"),
                 " ",
                 mixtures().join(", "),
-                ") or choose another objective"
+                "), name the ",
+                Setting::new("molecule"),
+                " that the rows are frames of, or choose another objective"
             )));
         };
         known.push(content.standardisation.mixture_to_model(mixture)?);

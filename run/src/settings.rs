@@ -3,6 +3,7 @@
 use crate::base::BaseKind;
 use crate::error::{Error, Result};
 use crate::files::read_text;
+use crate::molecule::MoleculeChoice;
 use crate::named::Named;
 use crate::network::NetworkChoice;
 use crate::particles::CentreKind;
@@ -118,6 +119,9 @@ pub struct Settings {
     /// The network: mlp, pairs, egnn, transformer, or with parameters '{kind = "egnn", types = [0, 1, 0], bonds = [[0, 1]], cross = true}'
     /// or '{kind = "transformer", types = [0, 1, 2], heads = 8, head_width = 64}' [default: mlp; pairs if there are particles]
     pub network: Option<Named<NetworkChoice>>,
+    /// The molecule that the rows are frames of (nm), for objectives that compare with its exact energies:
+    /// '{topology = "aldp.prmtop", solvents = ["1", "0"], temperature = 300.0}', one solvent for each endpoint
+    pub molecule: Option<MoleculeChoice>,
     /// Noising process: a name of [`Process::NAMES`], or with parameters '{kind = "vp", beta_max = 10.0}'
     /// [default: vp; linear if there is a second endpoint]
     pub process: Option<Named<Process>>,

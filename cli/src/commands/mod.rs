@@ -10,6 +10,7 @@ pub mod diagnose;
 pub mod evaluate;
 pub mod free_energy;
 pub mod inspect;
+pub mod molecule;
 pub mod observe;
 pub mod report;
 pub mod reproduce;

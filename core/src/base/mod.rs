@@ -9,7 +9,7 @@
 mod ends;
 mod fit;
 mod kernel_density;
-mod lanes;
+pub(crate) mod lanes;
 mod marginal;
 mod mixture;
 

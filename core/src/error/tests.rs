@@ -60,6 +60,12 @@ messages! {
         expected: "at least 20".into(),
     } => "the model file has 10 bytes, expected at least 20: it is truncated or was not copied to the end; copy it again or \
           use an earlier checkpoint";
+    amber, Error::Amber { .. }, Error::Amber {
+        what: "topology",
+        problem: "it has no atoms".into(),
+    } => "the Amber topology cannot be used: it has no atoms";
+    unstable, Error::Unstable { .. }, Error::Unstable { replica: 3, time: 0.5 } =>
+        "replica 3 of the molecule is not finite after 0.5 ps: take a smaller time step, or start from coordinates of lower energy";
     model_altered, Error::ModelAltered, Error::ModelAltered =>
         "the model file was altered or damaged after it was written (its SHA-256 seal does not match); use an intact copy";
     model_newer, Error::ModelNewer { .. }, Error::ModelNewer {

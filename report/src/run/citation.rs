@@ -101,6 +101,7 @@ mod tests {
             sample::mcmc::CITES,
             metric::CITES,
             free_energy::CITES,
+            diffclf::molecule::CITES,
         ] {
             keys.extend(table.iter().flat_map(|(_, cites)| *cites));
         }
