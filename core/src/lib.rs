@@ -68,6 +68,7 @@ pub mod citation;
 pub mod energy;
 pub mod engine;
 pub mod error;
+pub mod expression;
 pub mod format;
 pub mod free_energy;
 pub mod metric;
