@@ -42,6 +42,15 @@ pub struct SettingsArgs {
     /// How columns are scaled: column, each by its own spread; whiten, by their covariance; common, all by one; none [default: column; common for particles, two endpoints and systems]
     #[arg(long, value_name = "SCALE", help_heading = "Data", value_parser = word::<ScaleKind>)]
     pub scale: Option<ScaleKind>,
+    /// Columns that are periodic, by number (from 0) or name, with their periods: 0,1 or phi,psi or 4:24 [default: recognised where values fill a circle of 2 pi or 360; none for none]
+    #[arg(long, value_name = "COLUMNS", help_heading = "Data")]
+    pub periodic: Option<String>,
+    /// Columns that are positive, learned as logarithms [default: recognised where values are skewed and reach down to zero; none for none]
+    #[arg(long, value_name = "COLUMNS", help_heading = "Data")]
+    pub positive: Option<String>,
+    /// Columns that lie between bounds, COLUMN:LOW:HIGH, such as 2:0:1 [default: none]
+    #[arg(long, value_name = "COLUMNS", help_heading = "Data")]
+    pub bounded: Option<String>,
     /// Add uniform noise as wide as one step to columns whose values are rounded: integers and grids have no density
     #[arg(
         long,
@@ -253,6 +262,9 @@ mod tests {
         let call = [
             "config",
             "output",
+            "quick",
+            "time",
+            "from",
             "resume",
             "force",
             "checkpoint_every",

@@ -17,6 +17,16 @@ pub enum Error {
         /// What is allowed.
         expected: String,
     },
+    /// An expression over columns cannot be read.
+    #[error("in '{text}' there is {found}, expected {expected}")]
+    Formula {
+        /// The whole of it.
+        text: String,
+        /// What was found.
+        found: String,
+        /// What belongs there.
+        expected: String,
+    },
     /// An array has the wrong shape.
     #[error("{what} has shape {found}, expected {expected}")]
     Shape {

@@ -190,7 +190,9 @@ const TABLES: [&str; 4] = [
     "\"a \"\"b\"\"\",c\n1,nan\ninf,-0\n",
 ];
 
-const TEXTS: [&str; 26] = [
+const TEXTS: [&str; 28] = [
+    "-pi/2 < phi < 0 and not (`a:b` >= 1e-3 or x2 != atan2(1, phi))",
+    "2*(1 - cos(phi)) + 0.5*x1^2 - log(abs(x2))**-0.5",
     "A and B",
     "0.3*A or 0.7*(B and not C)^0.5",
     "((A))^2 and not not B or 1e-3*C",
@@ -265,6 +267,8 @@ impl Bench {
                     .expect("these settings are right"),
                 path: path.clone(),
                 first_stage: None,
+                from: None,
+                time: None,
                 resume: false,
                 force: false,
                 checkpoint_every: Duration::ZERO,
@@ -500,6 +504,22 @@ fn words(bench: &Bench, dice: &mut Dice) -> usize {
         assert!(
             Expression::parse(&expression.to_string()).is_ok(),
             "{text:?} {expression}"
+        );
+    }
+    let columns = ["phi".to_string(), "a:b".into()];
+    for formula in [
+        diffclf::expression::Expression::number(&text, &columns, 3),
+        diffclf::expression::Expression::condition(&text, &columns, 3),
+    ]
+    .into_iter()
+    .flatten()
+    {
+        let mut slope = [0.0; 3];
+        let value = formula.value_and_gradient(&[0.3, -1.2, 2.0], &mut slope);
+        assert_eq!(
+            value.to_bits(),
+            formula.value(&[0.3, -1.2, 2.0]).to_bits(),
+            "{text:?}"
         );
     }
     let _ = parse_terms(&text);

@@ -29,6 +29,12 @@ class Settings(TypedDict, total=False):
     """Shift and scale the data to mean 0 and scalar variance 1."""
     scale: Literal["column", "common", "none"]
     """One scale for each column, one for all, or none."""
+    periodic: str
+    """Columns that are periodic, by number or name, with their periods: "0,1", "phi,psi", "4:24"."""
+    positive: str
+    """Columns that are positive, learned as logarithms."""
+    bounded: str
+    """Columns that lie between bounds, column:low:high: "2:0:1"."""
     dequantise: bool
     """Add uniform noise as wide as one step to columns whose values are rounded."""
     held_out: float

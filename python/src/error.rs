@@ -82,7 +82,8 @@ fn kind_of(error: &Error) -> Kind {
         | Error::Memory { .. }
         | Error::Conflict { .. }
         | Error::OtherData { .. }
-        | Error::OtherSettings { .. } => Kind::Input,
+        | Error::OtherSettings { .. }
+        | Error::OtherModel { .. } => Kind::Input,
         Error::Config { .. }
         | Error::NoRun { .. }
         | Error::Read { .. }

@@ -1,6 +1,6 @@
 //! A model in words: everything its file says about it, line by line.
 
-use diffclf::energy::{ModelSpec, Scale};
+use diffclf::energy::{Kind, ModelSpec, Scale};
 use diffclf::model::Content;
 use diffclf::train::StageSettings;
 use serde_json::json;
@@ -72,6 +72,16 @@ pub fn facts(content: &Content) -> Vec<(&'static str, String)> {
         ),
         ("units", record.units.clone()),
     ];
+    let kinds = content.standardisation.kinds.iter().enumerate();
+    let named = |j: usize| {
+        let names = record.data.first().map_or(&[][..], |data| &data.columns);
+        names.get(j).cloned().unwrap_or_else(|| j.to_string())
+    };
+    facts.extend(
+        kinds
+            .filter(|(_, kind)| **kind != Kind::Real)
+            .map(|(j, kind)| ("column", format!("{}: {}", named(j), kind.words()))),
+    );
     for data in &record.data {
         let rows = data
             .rows

@@ -4,17 +4,20 @@ use crate::anneal::Levels;
 use crate::error::{Error, Result};
 use crate::files::read_model;
 use crate::memory;
+use crate::straight::{Departure, alike};
 use crate::watch::{Done, Watch};
 use crate::words;
 use crate::words::Setting;
 use diffclf::energy::compose::{Composition, Expression, start_of};
 use diffclf::energy::exact::ExactPath;
-use diffclf::energy::{Energy, InDataCoordinates, LearnedEnergy, ModelSpec, Prior};
+use diffclf::energy::{
+    Coordinates, Energy, InDataCoordinates, LearnedEnergy, ModelSpec, Prior, Straightened,
+};
 use diffclf::engine::{Isa, Pool};
 use diffclf::metric::Regions;
 use diffclf::model::Model;
 use diffclf::process::{Process, TimeGrid};
-use diffclf::sample::{Particles, Path, Smc, Start};
+use diffclf::sample::{Particles, Path, Smc};
 use diffclf::system::System;
 use serde::Serialize;
 use std::sync::Arc;
@@ -169,16 +172,33 @@ impl Compound<'_> {
             priors.push((name, Prior::new(&process, grid.t_max(), &mean, variance)));
         }
         let composition = Composition::new(self.expression, &members)?;
+        let map = self
+            .models
+            .first()
+            .map(|(_, model)| &model.content.standardisation);
+        let map = map.cloned().unwrap_or_else(|| Coordinates::identity(dim));
+        let straightened = Straightened {
+            inner: &composition,
+            map: map.clone(),
+        };
+        // Particles move in straightened columns, which know no bounds.
+        let energy: &dyn Energy = if map.kinds.is_empty() {
+            &composition
+        } else {
+            &straightened
+        };
         let start = start_of(self.expression, &priors)?;
+        let departure = Departure::new(start, &map.kinds, particles, smc.seed)?;
         let times: Vec<f64> = grid.times().iter().rev().copied().collect();
         let path = Path {
-            energy: &composition,
+            energy,
             times: &times,
-            start: Start::Mixture(&start),
+            start: departure.start(),
             transport: None,
         };
         let mut levels = Levels::new("compose", &times, smc, watch);
         let mut particles = smc.run(&path, particles, &mut |level| levels.see(level))?;
+        map.bend(&mut particles.points);
         if let Some((_, model)) = self.models.first() {
             let points = std::mem::take(&mut particles.points);
             particles.points = model.content.rows_outward(points);
@@ -199,6 +219,22 @@ fn common(models: &[(&str, Model)]) -> Result<(Process, TimeGrid, usize)> {
     };
     let spec = &model.content.spec;
     for (name, other) in models {
+        if !alike(
+            &model.content.standardisation,
+            &other.content.standardisation,
+        ) {
+            return Err(Error::Refused(words!(
+                first,
+                " and ",
+                name,
+                " have columns of different kinds; train them with the same ",
+                Setting::new("periodic"),
+                ", ",
+                Setting::new("positive"),
+                " and ",
+                Setting::new("bounded")
+            )));
+        }
         let other = &other.content.spec;
         if other.process.is_interpolant() {
             return Err(Error::Usage(format!(

@@ -7,7 +7,7 @@ use crate::watch::{Done, Watch};
 use crate::words;
 use crate::words::Setting;
 use diffclf::Error as CoreError;
-use diffclf::energy::{Energy, LearnedEnergy, Prior};
+use diffclf::energy::{Energy, LearnedEnergy};
 use diffclf::model::Content;
 use diffclf::sample::{Divergence, Flow, Solver};
 use std::path::Path;
@@ -239,7 +239,12 @@ fn by_flow(
     }
     let later = spec.grid.times().iter().filter(|t| **t > time);
     let times: Vec<f64> = std::iter::once(&time).chain(later).copied().collect();
-    content.standardisation.to_model(points);
+    let map = &content.standardisation;
+    map.to_model(points);
+    let volumes = points
+        .chunks_exact(spec.dim)
+        .map(|point| map.log_volume_at(point));
+    let volumes: Vec<f64> = volumes.collect();
     let flow = Flow {
         energy,
         process: &spec.process,
@@ -257,15 +262,14 @@ fn by_flow(
     } else {
         None
     };
-    let known = Prior::of(spec).mixture()?;
-    let volume = content.standardisation.log_volume();
+    let known = spec.last_law()?;
     for (i, (out, point)) in out
         .iter_mut()
         .zip(points.chunks_exact(spec.dim))
         .enumerate()
     {
         let grown = growth.as_ref().map_or(0.0, |growth| growth[i]);
-        *out = known.log_density(point) - grown - volume;
+        *out = known(point) - grown - volumes[i];
     }
     Ok(())
 }

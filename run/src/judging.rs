@@ -175,11 +175,22 @@ impl Judging {
         })
     }
 
+    /// log of the volume that the model's coordinates lose, on average over the rows.
+    fn log_volume(&self, content: &Content) -> f64 {
+        let map = &content.standardisation;
+        let rows = self.rows().start.chunks_exact(self.dim);
+        let count = rows.len();
+        if !map.is_curved() || count == 0 {
+            return map.log_volume();
+        }
+        rows.map(|row| map.log_volume_at(row)).sum::<f64>() / count as f64
+    }
+
     fn facts(&self, content: &Content) -> Facts {
         let (spec, stages) = (&content.spec, &content.record.settings.stages);
         let mut terms = stages.iter().flat_map(|stage| &stage.objectives);
         Facts {
-            log_volume: content.standardisation.log_volume(),
+            log_volume: self.log_volume(content),
             compares_levels: Some(terms.any(|term| term.objective.objective().compares_levels())),
             only_trained: self.only_trained,
             endless: spec.process.is_interpolant()
@@ -209,6 +220,7 @@ impl Judging {
             trained,
             generated: self.generated.as_deref(),
             history: self.history,
+            periods: content.spec.periods(),
             facts: self.facts(content),
         };
         Ok(Diagnosis::run(&subject, settings, progress)?)
@@ -251,6 +263,11 @@ fn training_file(content: &Content, model: &Path, endpoint: usize) -> Option<(St
     let sets = places.into_iter().flatten().filter(|path| path.is_file());
     sets.filter_map(|path| Some((path.display().to_string(), DataSet::file(&path).ok()?)))
         .find(|(_, set)| set.record().sha256.as_ref() == Some(expected))
+}
+
+/// Where the rows are that a model was trained on, if they are there and still the same.
+pub fn training_path(content: &Content, model: &Path) -> Option<PathBuf> {
+    training_file(content, model, 0).map(|(path, _)| PathBuf::from(path))
 }
 
 /// Rows that are given: if they are those that were trained on, the held-out ones are known. If not, those of the training come from its own file.

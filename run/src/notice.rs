@@ -20,6 +20,11 @@ pub enum Notice {
         /// Rows there are to train on.
         to: usize,
     },
+    /// Columns of a kind of their own.
+    Kinds {
+        /// What they are, in words.
+        text: String,
+    },
     /// The mixture that the energy stands on.
     Base {
         /// Number and structure of its components.
@@ -80,6 +85,17 @@ impl Notice {
             Self::BatchLowered { from, to } => words!(format!(
                 "batch lowered from {from} to {to}: there are no more rows to train on"
             )),
+            Self::Kinds { text } => words!(
+                "columns: ",
+                text,
+                " (",
+                Setting::new("periodic"),
+                ", ",
+                Setting::new("positive"),
+                ", ",
+                Setting::new("bounded"),
+                ")"
+            ),
             Self::Base { shape } => words!(
                 "the energy stands on a mixture of ",
                 shape,

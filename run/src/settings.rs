@@ -54,6 +54,13 @@ pub struct Settings {
     /// One scale for each column, their covariance (whiten), one for all (common), or none [default: column for rows that are given; common for particles, two
     /// endpoints and built-in systems]
     pub scale: Option<ScaleKind>,
+    /// Columns that are periodic, by number or name, with their periods: "0,1", "phi,psi", "4:24" [default: recognised where values fill a circle
+    /// of 2 pi or 360; none for none]
+    pub periodic: Option<String>,
+    /// Columns that are positive: learned as logarithms [default: recognised where values are skewed and reach down to zero; none for none]
+    pub positive: Option<String>,
+    /// Columns that lie between bounds, column:low:high, "2:0:1" [default: none]
+    pub bounded: Option<String>,
     /// Add uniform noise as wide as one step to columns whose values are rounded [default: false]
     pub dequantise: Option<bool>,
     /// Share of the rows that is never trained on, 0 for none [default: 100 rows of those given, no less than 0.05 and no more than 0.2 of them; none of fewer than 60]

@@ -1,6 +1,7 @@
 //! The program as a user meets it: real runs of the binary, small sizes.
 
 mod bad_input;
+mod columns;
 mod commands;
 mod dependencies;
 mod diagnose;

@@ -5,6 +5,7 @@ mod contract;
 mod derivatives;
 mod identities;
 mod particles;
+mod periodic;
 pub(crate) mod reference;
 
 use std::sync::Arc;

@@ -30,6 +30,11 @@ messages! {
         found: "2".into(),
         expected: "between 0 and 1".into(),
     } => "eta is 2, expected between 0 and 1";
+    formula, Error::Formula { .. }, Error::Formula {
+        text: "phi >".into(),
+        found: "the end".into(),
+        expected: "a number".into(),
+    } => "in 'phi >' there is the end, expected a number";
     shape, Error::Shape { .. }, Error::Shape {
         what: "the array".into(),
         found: "(3, 4)".into(),

@@ -11,8 +11,8 @@ mod mlp;
 mod pairs;
 mod particles;
 mod spec;
-mod waves;
 mod transformer;
+mod waves;
 mod without_centre;
 
 pub use egnn::{Egnn, EgnnSpec};
@@ -21,8 +21,8 @@ pub use layout::{Entry, Init, Layout};
 pub use mlp::Mlp;
 pub use pairs::PairSum;
 pub use spec::NetworkSpec;
-pub use waves::Waves;
 pub use transformer::{Transformer, TransformerSpec};
+pub use waves::Waves;
 pub(crate) use without_centre::WithoutCentre;
 
 use crate::Result;

@@ -2,6 +2,7 @@
 
 use diffclf::model::Content;
 use diffclf_run::judging::Judging;
+use diffclf_run::questions::names;
 
 /// Sweeps of the power iteration; pictures need no digits beyond the first two.
 const SWEEPS: usize = 200;
@@ -58,7 +59,10 @@ impl View {
                 Self {
                     origin: vec![0.0; dim],
                     directions: pair.map(unit),
-                    labels: pair.map(|k| format!("column {k}")),
+                    labels: pair.map(|k| {
+                        let name = names(content).get(k);
+                        name.cloned().unwrap_or_else(|| format!("column {k}"))
+                    }),
                     complete: dim == 2 && pair == [0, 1] && !content.spec.without_centre,
                 }
             }
