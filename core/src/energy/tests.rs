@@ -147,19 +147,6 @@ pub(crate) fn sheet() -> Vec<ModelSpec> {
         (interpolants()[0], Form::InnerProductPlusScalar),
     ] {
         specs.push(molecule(process, form, process.is_interpolant()));
-        specs.push(attentive(process, form, process.is_interpolant()));
-    }
-    // Without their centre: two points stand for three particles.
-    for (process, form) in [
-        (diffusions()[0], Form::Scalar),
-        (diffusions()[1], Form::InnerProduct),
-        (interpolants()[1], Form::InnerProductPlusScalar),
-    ] {
-        for with in [molecule, attentive] {
-            specs.push(without_centre(with(process, form, true)));
-        }
-        let pairs = spec(process, None, true);
-        specs.push(without_centre(ModelSpec { form, ..pairs }));
     }
     // Waves, in every use of the network.
     for (process, form) in [
@@ -188,6 +175,38 @@ pub(crate) fn sheet() -> Vec<ModelSpec> {
             ..spec(process, Some(form), process.is_interpolant())
         });
     }
+    specs
+}
+
+/// Particles that attend to each other, and particles without their centre.
+pub(crate) fn particle_sheet() -> Vec<ModelSpec> {
+    let mut specs = Vec::new();
+    for (process, form) in [
+        (diffusions()[0], Form::InnerProduct),
+        (diffusions()[2], Form::Scalar),
+        (interpolants()[0], Form::InnerProductPlusScalar),
+    ] {
+        specs.push(attentive(process, form, process.is_interpolant()));
+    }
+    // Without their centre: two points stand for three particles.
+    for (process, form) in [
+        (diffusions()[0], Form::Scalar),
+        (diffusions()[1], Form::InnerProduct),
+        (interpolants()[1], Form::InnerProductPlusScalar),
+    ] {
+        for with in [molecule, attentive] {
+            specs.push(without_centre(with(process, form, true)));
+        }
+        let pairs = spec(process, None, true);
+        specs.push(without_centre(ModelSpec { form, ..pairs }));
+    }
+    specs
+}
+
+/// Both sheets.
+pub(crate) fn full_sheet() -> Vec<ModelSpec> {
+    let mut specs = sheet();
+    specs.extend(particle_sheet());
     specs
 }
 

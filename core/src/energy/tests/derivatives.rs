@@ -16,7 +16,7 @@ fn one(energy: &LearnedEnergy<f64>, time: f64, y: &[f64]) -> f64 {
 
 #[test]
 fn scores_are_derivatives_of_the_energy() {
-    for spec in sheet() {
+    for spec in full_sheet() {
         let params: Vec<f64> = params(&spec, 1);
         let energy = learned::<f64>(&spec, &params, Isa::detect());
         let reference = Reference::new(&spec, &params);
@@ -71,7 +71,7 @@ fn scores_are_derivatives_of_the_energy() {
 /// All rows at one time (the network's time branch is looked up) and each at its own (it is computed) are the same function.
 #[test]
 fn both_ways_of_giving_times_agree() {
-    for spec in sheet() {
+    for spec in full_sheet() {
         let energy = learned::<f64>(&spec, &params::<f64>(&spec, 2), Isa::detect());
         let (d, times) = (spec.dim, times(&spec));
         let y: Vec<f64> = times.iter().flat_map(|&t| points(&spec, t, 1)).collect();
@@ -101,7 +101,7 @@ fn both_ways_of_giving_times_agree() {
 /// `H v` of every form: the gradient of `<score, v>`, one program, against dual numbers and differences of the score.
 #[test]
 fn hessian_vector_products() {
-    for spec in sheet().into_iter().filter(|s| s.base.is_none()) {
+    for spec in full_sheet().into_iter().filter(|s| s.base.is_none()) {
         let params: Vec<f64> = params(&spec, 3);
         let (d, time) = (spec.dim, times(&spec)[1]);
         let y = points(&spec, time, 1);
@@ -157,7 +157,7 @@ fn hessian_vector_products() {
 /// Energies, scores and time scores of single precision, on every kernel path, beside double precision.
 #[test]
 fn single_precision_follows_double() {
-    for spec in sheet() {
+    for spec in full_sheet() {
         let params: Vec<f64> = params(&spec, 4);
         let params: Vec<f64> = params.iter().map(|&p| p as f32 as f64).collect();
         let exact = learned::<f64>(&spec, &params, Isa::detect());
@@ -198,7 +198,7 @@ fn single_precision_follows_double() {
 
 #[test]
 fn curvatures_are_derivatives_of_the_score() {
-    for spec in sheet() {
+    for spec in full_sheet() {
         let params: Vec<f64> = params(&spec, 1);
         let energy = learned::<f64>(&spec, &params, Isa::detect());
         let d = spec.dim;

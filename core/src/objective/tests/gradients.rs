@@ -1,7 +1,7 @@
 //! Parameter gradients of every objective and of their sums, through mixed derivatives of the energy, against differences.
 
 use super::*;
-use crate::energy::tests::{name, params, sheet};
+use crate::energy::tests::{name, params, particle_sheet, sheet};
 use crate::process::sampler::Grid;
 
 /// Loss after a move of the parameters, without the gradient's graph.
@@ -40,20 +40,46 @@ fn gradients_are_derivatives_of_the_losses() {
     for (number, spec) in sheet().into_iter().enumerate() {
         let spec = with_velocity(spec);
         let params: Vec<f64> = params::<f64>(&spec, 1).iter().map(|p| 0.5 * p).collect();
-        let (layout, batch) = (spec.layout(), batch_of(number));
+        let batch = batch_of(number);
         let all: Vec<Sum> = sums(&spec)
             .into_iter()
             .chain(more_sums(&spec, number))
             .collect();
+        check(&spec, (number, batch), &params, &all);
+    }
+}
+
+/// Attention, layer norms and points without a centre: second derivatives in DSM, third ones in the Fokker-Planck residual.
+#[test]
+fn gradients_over_particles() {
+    for spec in particle_sheet() {
+        let params: Vec<f64> = params::<f64>(&spec, 1).iter().map(|p| 0.5 * p).collect();
+        let sum = |terms, levels| Sum {
+            terms,
+            levels,
+            times: TimeSampler::Grid(Grid {}),
+        };
+        let mut all = vec![sum("dsm", 1), sum("0.4*dsm+1.7*diffclf", 3)];
+        if !spec.process.is_interpolant() {
+            all.push(sum("fokker-planck", 2));
+        }
+        check(&spec, (0, BATCH), &params, &all);
+    }
+}
+
+/// Gradients along random directions, and of single parameters for one of the sums.
+fn check(spec: &ModelSpec, (number, batch): (usize, usize), params: &[f64], all: &[Sum]) {
+    let layout = spec.layout();
+    {
         for (k, &sum) in all.iter().enumerate() {
-            let (losses, gradient) = run(&spec, sum, batch, &params, 3);
+            let (losses, gradient) = run(spec, sum, batch, params, 3);
             let mut loss = Loss {
-                spec: &spec,
-                step: step(&spec, sum, batch, false, 1, Isa::detect()),
-                params: &params,
-                rows: clouds(&spec),
+                spec,
+                step: step(spec, sum, batch, false, 1, Isa::detect()),
+                params,
+                rows: clouds(spec),
             };
-            let what = format!("{}, {sum:?}", name(&spec));
+            let what = format!("{}, {sum:?}", name(spec));
             let norm = gradient.iter().map(|g| g * g).sum::<f64>().sqrt();
             for seed in 0..2 {
                 let mut stream = Stream::new(seed, Purpose::Test, 9, 0);
