@@ -223,11 +223,11 @@ impl Experiment for Chosen<'_, Budget> {
         let mut worst = [0.0_f64; 2];
         for (k, well) in basins.wells().iter().enumerate() {
             let name = well.name.replace(' ', "_");
-            for (found, kind, worst) in [
-                (&drawn, "iid", &mut worst[0]),
-                (&moved, "langevin", &mut worst[1]),
-            ] {
-                *worst = worst.max((found.weights[k] - well.weight).abs());
+            for (side, (found, kind)) in [(&drawn, "iid"), (&moved, "langevin")]
+                .into_iter()
+                .enumerate()
+            {
+                worst[side] = worst[side].max((found.weights[k] - well.weight).abs());
                 // Independent samples have binomial errors.
                 let error = match kind {
                     "iid" => {

@@ -39,6 +39,11 @@ same command; --force starts it anew.
 Chains that leave the data (their energies, bond lengths or coordinates go far beyond those of --data) are named; nothing of them is
 dropped.";
 
+/// Draws of a system by which chains that leave it are noticed.
+const DATA_ROWS: usize = 4096;
+/// More chains than this are a slip of the finger.
+const MOST_CHAINS: usize = 1 << 20;
+
 /// Langevin dynamics on a model, a system or a composition.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -135,6 +140,10 @@ fn rows(path: &Path, dim: usize) -> Result<(Vec<f64>, bool)> {
 
 /// Runs the command.
 pub fn run(args: Args) -> Result<()> {
+    if !(1..=MOST_CHAINS).contains(&args.chains) {
+        let expected = format!("a number from 1 to {MOST_CHAINS}");
+        return Err(Error::setting("chains", args.chains, expected));
+    }
     let paths = outputs_of(&args.output, args.chains);
     let others = args.energies.iter().map(PathBuf::as_path);
     args.record
@@ -162,7 +171,7 @@ pub fn run(args: Args) -> Result<()> {
     let (start, shaped) = match &args.start {
         Some(path) => rows(path, dim)?,
         None => (
-            start_of(&landscape, args.chains.min(1 << 20), args.seed)?,
+            start_of(&landscape, args.chains.max(DATA_ROWS), args.seed)?,
             false,
         ),
     };

@@ -78,7 +78,7 @@ mod tests {
         // Shares meet in one cell of 1/2 each; elsewhere one of them is alone: ln 2 / 2 of mass 1/2 twice.
         let expected = 0.5 * (0.5 * 2_f64.ln() + 0.5 * 2_f64.ln());
         assert!((found - expected).abs() < 1e-12, "{found} {expected}");
-        assert_eq!(jensen_shannon(&p, &p, 2, None).unwrap(), 0.0);
+        assert_eq!(jensen_shannon(&q, &q, 2, None).unwrap(), 0.0);
         let away = [5.0, 5.0, 5.0, 6.0];
         let far = jensen_shannon(&p, &Plane::new(&away).unwrap(), 10, None).unwrap();
         assert!((far - 2_f64.ln()).abs() < 1e-12);

@@ -60,7 +60,11 @@ impl States {
                 .map(|found| f64::from(u8::from(found == state)))
                 .collect();
             let weight = inside.iter().sum::<f64>() / total;
-            let effective = effective_draws(&inside, chains);
+            // A state that is never entered or left tells nothing of its error.
+            let effective = match weight > 0.0 && weight < 1.0 {
+                true => effective_draws(&inside, chains),
+                false => f64::NAN,
+            };
             found.weights.push(weight);
             found
                 .errors

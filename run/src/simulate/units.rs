@@ -50,11 +50,11 @@ impl Units {
     pub fn names(self) -> [&'static str; 5] {
         match self {
             Units::Reduced => [
-                "(reduced time)",
-                "/ (reduced time)",
-                "= kT (reduced energy)",
-                "(reduced mass)",
-                "reduced length",
+                "(reduced)",
+                "(reduced)",
+                "(kT, reduced)",
+                "(reduced)",
+                "reduced units",
             ],
             Units::Nm => ["fs", "/ps", "K", "u", "nm"],
             Units::Angstrom => ["fs", "/ps", "K", "u", "Angstrom"],

@@ -218,7 +218,7 @@ pub(super) fn write(frames: &Trajectory, spacing: f32, writer: &mut dyn Write) -
     let mut bytes = Vec::new();
     let mut packer = molly::XTCWriter::new(&mut bytes);
     for (k, positions) in frames.positions.chunks_exact(3 * frames.atoms).enumerate() {
-        if let Some(x) = positions.iter().find(|x| !(x.abs() < 2e6)) {
+        if let Some(x) = positions.iter().find(|x| x.is_nan() || x.abs() >= 2e6) {
             return Err(Error::Value {
                 name: "position in frame of a .xtc file",
                 found: format!("{x} nm in frame {k}"),
