@@ -27,8 +27,7 @@ REAL = jnp.float64 if REFERENCE else jnp.float32
 
 class Ops:
     silu, sigmoid, tanh, sqrt, log = jax.nn.silu, jax.nn.sigmoid, jnp.tanh, jnp.sqrt, jnp.log
-    constant = staticmethod(lambda x: jnp.asarray(x, REAL))
-    index = staticmethod(jnp.asarray)
+    mask, types = jnp.asarray(egnn.MASK, REAL), jnp.asarray(egnn.TYPES)
     gradient = staticmethod(lambda f, x: jax.grad(f)(x))
     roll = staticmethod(lambda x, k: jnp.roll(x, k, 1))
     stack = staticmethod(jnp.stack)

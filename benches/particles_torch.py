@@ -17,8 +17,7 @@ torch.set_num_threads(particles_server.THREADS)
 class Ops:
     silu, sigmoid, tanh = torch.nn.functional.silu, torch.sigmoid, torch.tanh
     sqrt, log = torch.sqrt, torch.log
-    constant = staticmethod(lambda x: torch.tensor(x, dtype=torch.float32))
-    index = staticmethod(torch.tensor)
+    mask, types = torch.tensor(egnn.MASK, dtype=torch.float32), torch.tensor(egnn.TYPES)
     gradient = staticmethod(lambda f, x: torch.func.grad(f)(x))
     roll = staticmethod(lambda x, k: torch.roll(x, k, 1))
     stack = staticmethod(torch.stack)

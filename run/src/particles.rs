@@ -54,7 +54,9 @@ impl Treatment {
         let network = NetworkChoice::of(settings)?;
         let usual = match network {
             NetworkChoice::Egnn { .. } | NetworkChoice::Transformer { .. } => CentreKind::Free,
-            NetworkChoice::Mlp {} | NetworkChoice::Pairs {} => CentreKind::Kept,
+            NetworkChoice::Mlp {} | NetworkChoice::Waves { .. } | NetworkChoice::Pairs {} => {
+                CentreKind::Kept
+            }
         };
         let align = settings.align.unwrap_or(false);
         let learns_turns = matches!(network, NetworkChoice::Transformer { .. }) && !align;

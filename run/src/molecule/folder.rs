@@ -273,12 +273,12 @@ impl Folder {
         write_atomic(&self.path.join("record.json"), |writer| {
             Ok(writeln!(writer, "{record:#}")?)
         })?;
+        let saved = self.path.join(CHECKPOINT);
         let parts = self
             .frames
             .iter()
             .map(|(_, part)| &part.path)
             .chain([&self.energies.path, &self.angles.path]);
-        let saved = self.path.join(CHECKPOINT);
         for path in [&saved].into_iter().chain(parts) {
             fs::remove_file(path).map_err(|source| Error::Write {
                 path: path.clone(),

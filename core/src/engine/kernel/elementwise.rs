@@ -265,6 +265,19 @@ kernels! {
     }
     /// `out[r] = s[r] a[r]`; with `accumulate`, `out[r] += s[r] a[r]`.
     fn mul_column<T>(rows: usize, cols: usize, a: *const T, s: *const T, out: *mut T, accumulate: bool) {
+        if cols == 3 {
+            // Points in space: rows of known length.
+            let (a, out) = (a as *const [T; 3], out as *mut [T; 3]);
+            for r in 0..rows {
+                let (s, x, y) = (*s.add(r), *a.add(r), *out.add(r));
+                *out.add(r) = if accumulate {
+                    std::array::from_fn(|c| x[c].mul_add::<FMA>(s, y[c]))
+                } else {
+                    x.map(|x| x * s)
+                };
+            }
+            return;
+        }
         for r in 0..rows {
             let s = *s.add(r);
             if accumulate {

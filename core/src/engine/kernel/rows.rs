@@ -12,6 +12,9 @@ pub(super) fn sum_lanes<T: Real>(
     f: impl Fn(usize) -> T,
     g: impl Fn(usize) -> [T; LANES],
 ) -> T {
+    if n < LANES {
+        return (0..n).fold(T::ZERO, |sum, i| sum + f(i));
+    }
     let mut lanes = [T::ZERO; LANES];
     let mut i = 0;
     while i + LANES <= n {
@@ -42,32 +45,72 @@ pub(super) fn sum_lanes<T: Real>(
 /// Columns whose sums stay in registers.
 const SUMS: usize = 32;
 
+/// `out[i] = a[pattern[i]]`, or `+=`, for rows of `parts` times `C` columns: loops of known length for narrow rows.
+#[inline(always)]
+unsafe fn gather_rows<T: Real, const C: usize>(
+    parts: usize,
+    pattern: &[u32],
+    a: *const T,
+    out: *mut T,
+    accumulate: bool,
+) {
+    unsafe {
+        for (i, &p) in pattern.iter().enumerate() {
+            let a = a.add(p as usize * parts * C) as *const [T; C];
+            let out = out.add(i * parts * C) as *mut [T; C];
+            for k in 0..parts {
+                let mut row = *a.add(k);
+                if accumulate {
+                    let before = *out.add(k);
+                    for c in 0..C {
+                        row[c] = before[c] + row[c];
+                    }
+                }
+                *out.add(k) = row;
+            }
+        }
+    }
+}
+
+/// `out += sum_r a[r]` for rows of `C` numbers that are `stride` apart, row after row, with the sums in registers.
+#[inline(always)]
+unsafe fn add_columns<T: Real, const C: usize>(
+    rows: usize,
+    stride: usize,
+    a: *const T,
+    out: *mut T,
+) {
+    unsafe {
+        let out = out as *mut [T; C];
+        let mut sums = *out;
+        for r in 0..rows {
+            let a = *(a.add(r * stride) as *const [T; C]);
+            for j in 0..C {
+                sums[j] += a[j];
+            }
+        }
+        *out = sums;
+    }
+}
+
 /// `out += sum_r a[r]`, row after row.
 #[inline(always)]
 unsafe fn add_rows<T: Real>(rows: usize, cols: usize, a: *const T, out: *mut T) {
     unsafe {
         let mut c = 0;
         while c + SUMS <= cols {
-            let out = out.add(c) as *mut [T; SUMS];
-            let mut sums = *out;
-            for r in 0..rows {
-                let a = *(a.add(r * cols + c) as *const [T; SUMS]);
-                for j in 0..SUMS {
-                    sums[j] += a[j];
-                }
-            }
-            *out = sums;
+            add_columns::<T, SUMS>(rows, cols, a.add(c), out.add(c));
             c += SUMS;
         }
-        if c == cols {
-            return;
+        while c + 8 <= cols {
+            add_columns::<T, 8>(rows, cols, a.add(c), out.add(c));
+            c += 8;
         }
-        let rest = std::slice::from_raw_parts_mut(out.add(c), cols - c);
-        for r in 0..rows {
-            let a = std::slice::from_raw_parts(a.add(r * cols + c), cols - c);
-            for (out, &a) in rest.iter_mut().zip(a) {
-                *out += a;
-            }
+        match cols - c {
+            0 => (),
+            3 => add_columns::<T, 3>(rows, cols, a.add(c), out.add(c)),
+            rest => (0..rest)
+                .for_each(|j| add_columns::<T, 1>(rows, cols, a.add(c + j), out.add(c + j))),
         }
     }
 }
@@ -146,12 +189,26 @@ kernels! {
     /// Columns `start .. start + width` of rows of `cols`.
     fn slice<T>(rows: usize, cols: usize, start: usize, width: usize, a: *const T, out: *mut T) {
         for r in 0..rows {
-            std::ptr::copy_nonoverlapping(a.add(r * cols + start), out.add(r * width), width);
+            // Narrow rows are not worth a call.
+            if width < LANES {
+                for c in 0..width {
+                    *out.add(r * width + c) = *a.add(r * cols + start + c);
+                }
+            } else {
+                std::ptr::copy_nonoverlapping(a.add(r * cols + start), out.add(r * width), width);
+            }
         }
     }
     /// Rows of `width` placed at column `start` of rows of `cols`, zero elsewhere.
     fn pad<T>(rows: usize, cols: usize, start: usize, width: usize, a: *const T, out: *mut T) {
         for r in 0..rows {
+            if cols < LANES {
+                for c in 0..cols {
+                    let inside = c >= start && c < start + width;
+                    *out.add(r * cols + c) = if inside { *a.add(r * width + c - start) } else { T::ZERO };
+                }
+                continue;
+            }
             let out = std::slice::from_raw_parts_mut(out.add(r * cols), cols);
             out[..start].fill(T::ZERO);
             out[start..start + width].copy_from_slice(std::slice::from_raw_parts(a.add(r * width), width));
@@ -163,16 +220,14 @@ kernels! {
         let (units, from, cols) = shape;
         for u in 0..units {
             let (a, out) = (a.add(u * from * cols), out.add(u * pattern.len() * cols));
-            for (i, &p) in pattern.iter().enumerate() {
-                let a = std::slice::from_raw_parts(a.add(p as usize * cols), cols);
-                let out = std::slice::from_raw_parts_mut(out.add(i * cols), cols);
-                if accumulate {
-                    for (out, &a) in out.iter_mut().zip(a) {
-                        *out += a;
-                    }
-                } else {
-                    out.copy_from_slice(a);
+            match cols {
+                1 => gather_rows::<T, 1>(1, pattern, a, out, accumulate),
+                2 => gather_rows::<T, 2>(1, pattern, a, out, accumulate),
+                3 => gather_rows::<T, 3>(1, pattern, a, out, accumulate),
+                _ if cols.is_multiple_of(SUMS) => {
+                    gather_rows::<T, SUMS>(cols / SUMS, pattern, a, out, accumulate)
                 }
+                _ => gather_rows::<T, 1>(cols, pattern, a, out, accumulate),
             }
         }
     }
