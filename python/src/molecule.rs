@@ -70,7 +70,7 @@ impl Molecule {
         let solvent = charge_factor.map_or(Solvent::Vacuum, |lambda| Solvent::Implicit { lambda });
         let (terms, forces) = detached(py, || {
             let positions = rows.finite("data")?;
-            self.molecule.energies(&positions, solvent, isa()?)
+            self.molecule.energies(&positions, solvent, isa())
         })?;
         let (count, dim) = (terms.len(), forces.len() / terms.len().max(1));
         let values = terms.iter().flat_map(|t| {

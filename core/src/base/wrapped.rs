@@ -119,13 +119,13 @@ impl Loop for WrapColumns<'_> {
             if period > 0.0 {
                 let images = Images::of::<FMA>(&a, &[v; LANES], period);
                 (first, second) = (images.first, images.second);
-                for lane in 0..LANES {
-                    cost[lane] += images.cost[lane];
+                for (cost, image) in cost.iter_mut().zip(&images.cost) {
+                    *cost += image;
                 }
             } else {
                 let (inverse, log) = (1.0 / v, v.ln());
-                for lane in 0..LANES {
-                    cost[lane] += second[lane] * inverse + log;
+                for (cost, second) in cost.iter_mut().zip(&second) {
+                    *cost += second * inverse + log;
                 }
             }
             if let Some(moments) = &mut self.moments {

@@ -143,7 +143,7 @@ impl Coordinates {
     pub fn to_model(&self, rows: &mut [f64]) {
         for row in rows.chunks_exact_mut(self.dim()) {
             for (i, (x, shift)) in row.iter_mut().zip(&self.shift).enumerate() {
-                *x = self.from_shift(i, *x, *shift);
+                *x = self.off_shift(i, *x, *shift);
             }
             self.scale.solve(row);
         }
@@ -151,7 +151,7 @@ impl Coordinates {
 
     /// A value straightened and counted from its column's shift.
     #[inline]
-    fn from_shift(&self, column: usize, x: f64, shift: f64) -> f64 {
+    fn off_shift(&self, column: usize, x: f64, shift: f64) -> f64 {
         match self.kinds.get(column) {
             None => x - shift,
             Some(Kind::Periodic { period, .. }) => nearest(x - shift, *period),
@@ -186,7 +186,7 @@ impl Coordinates {
             first,
             part.zip(&self.shift[first..])
                 .enumerate()
-                .map(|(i, (x, shift))| self.from_shift(first + i, x, *shift)),
+                .map(|(i, (x, shift))| self.off_shift(first + i, x, *shift)),
             out,
         );
     }

@@ -42,7 +42,7 @@ pub use normalise::{Normaliser, WeightedDraws};
 pub use outside::Outside;
 pub use prior::Prior;
 pub use scale::{MOST_WHITENED, Scale};
-pub use spec::{Form, ModelSpec};
+pub use spec::{Form, LogDensity, ModelSpec};
 pub use straightened::Straightened;
 pub use time_table::TimeTable;
 pub use velocity::{Velocity, VelocityClosure};

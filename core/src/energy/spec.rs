@@ -71,6 +71,9 @@ pub struct ModelSpec {
     pub base: Option<BaseEnds>,
 }
 
+/// A log-density of points.
+pub type LogDensity = Box<dyn Fn(&[f64]) -> f64>;
+
 /// The networks of a model, by what they are for.
 pub(crate) struct Networks {
     /// `v` of the form.
@@ -284,7 +287,7 @@ impl ModelSpec {
     }
 
     /// The log-density of a diffusion's last level as it is known beforehand: the Gaussian of [`Prior`], around the circles of periodic columns.
-    pub fn last_law(&self) -> Result<Box<dyn Fn(&[f64]) -> f64>> {
+    pub fn last_law(&self) -> Result<LogDensity> {
         let prior = Prior::of(self).mixture()?;
         if self.periods().is_empty() {
             return Ok(Box::new(move |point| prior.log_density(point)));
