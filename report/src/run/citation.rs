@@ -84,7 +84,7 @@ mod tests {
         }
         assert_eq!(
             NetworkSpec::NAMES,
-            ["mlp", "pairs", "egnn", "transformer"],
+            ["mlp", "waves", "pairs", "egnn", "transformer"],
             "one is missing below"
         );
         keys.extend(NetworkSpec::default().cites());
@@ -94,6 +94,12 @@ mod tests {
             depth: 1,
         };
         keys.extend(pairs.cites());
+        let waves = NetworkSpec::Waves {
+            width: 4,
+            depth: 1,
+            waves: 2,
+        };
+        keys.extend(waves.cites());
         keys.extend(NetworkSpec::Egnn(EgnnSpec::new(2, 4, 1)).cites());
         keys.extend(NetworkSpec::Transformer(TransformerSpec::new(2, 4, 1)).cites());
         for table in [
