@@ -28,6 +28,7 @@ LIMIT = 2e-5
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check-only", action="store_true", help="compare numbers, time nothing")
+    parser.add_argument("--binary", type=Path, help="our side as it was built, instead of building it")
     parser.add_argument("--seconds", type=float, default=3.0, help="of each measurement")
     parser.add_argument("--rounds", type=int, default=3, help="measurements of each, alternating")
     parser.add_argument("--json", type=Path, help="write the figures here")
@@ -196,8 +197,10 @@ class Peer:
 
 
 def main():
-    subprocess.run(["cargo", "build", "--release", "-p", "diffclf", "--example", "bench_transformer"], cwd=ROOT, check=True)
-    binary = ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "release" / "examples" / "bench_transformer"
+    binary = OPTIONS.binary
+    if binary is None:
+        subprocess.run(["cargo", "build", "--release", "-p", "diffclf", "--example", "bench_transformer"], cwd=ROOT, check=True)
+        binary = ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "release" / "examples" / "bench_transformer"
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([binary, "--dump", folder], check=True)
         found = check(Path(folder))

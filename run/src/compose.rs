@@ -138,6 +138,15 @@ impl Compound<'_> {
     ) -> Result<Done<Composed>> {
         self.check_names()?;
         let (process, grid, dim) = common(self.models)?;
+        let viewed = self
+            .models
+            .iter()
+            .any(|(_, model)| model.content.view().is_some());
+        if let Some((name, _)) = self.systems.first().filter(|_| viewed) {
+            return Err(Error::Usage(format!(
+                "{name} is a system of whole rows, and a model knows particles without their centre or in a frame; compose models alone, or train with the centre kept"
+            )));
+        }
         memory::refuse_rows("particles", particles, dim, 64)?;
         let grid = match self.levels {
             Some(levels) => grid.with_levels(levels)?,

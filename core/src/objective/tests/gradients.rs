@@ -70,55 +70,53 @@ fn gradients_over_particles() {
 /// Gradients along random directions, and of single parameters for one of the sums.
 fn check(spec: &ModelSpec, (number, batch): (usize, usize), params: &[f64], all: &[Sum]) {
     let layout = spec.layout();
-    {
-        for (k, &sum) in all.iter().enumerate() {
-            let (losses, gradient) = run(spec, sum, batch, params, 3);
-            let mut loss = Loss {
-                spec,
-                step: step(spec, sum, batch, false, 1, Isa::detect()),
-                params,
-                rows: clouds(spec),
-            };
-            let what = format!("{}, {sum:?}", name(spec));
-            let norm = gradient.iter().map(|g| g * g).sum::<f64>().sqrt();
-            for seed in 0..2 {
-                let mut stream = Stream::new(seed, Purpose::Test, 9, 0);
-                let direction: Vec<f64> = params.iter().map(|_| stream.normal()).collect();
-                let along: f64 = gradient.iter().zip(&direction).map(|(g, v)| g * v).sum();
-                // Losses that are exponentials of the parameters need steps that are short on their own scale.
-                let own = 0.02 * losses.total.abs() / along.abs().max(1e-300);
-                let difference = loss.difference(own.clamp(1e-6, 1e-4), |k| direction[k]);
-                // A random direction's derivative is of the size of the gradient's norm.
-                let error = (along - difference).abs();
+    for (k, &sum) in all.iter().enumerate() {
+        let (losses, gradient) = run(spec, sum, batch, params, 3);
+        let mut loss = Loss {
+            spec,
+            step: step(spec, sum, batch, false, 1, Isa::detect()),
+            params,
+            rows: clouds(spec),
+        };
+        let what = format!("{}, {sum:?}", name(spec));
+        let norm = gradient.iter().map(|g| g * g).sum::<f64>().sqrt();
+        for seed in 0..2 {
+            let mut stream = Stream::new(seed, Purpose::Test, 9, 0);
+            let direction: Vec<f64> = params.iter().map(|_| stream.normal()).collect();
+            let along: f64 = gradient.iter().zip(&direction).map(|(g, v)| g * v).sum();
+            // Losses that are exponentials of the parameters need steps that are short on their own scale.
+            let own = 0.02 * losses.total.abs() / along.abs().max(1e-300);
+            let difference = loss.difference(own.clamp(1e-6, 1e-4), |k| direction[k]);
+            // A random direction's derivative is of the size of the gradient's norm.
+            let error = (along - difference).abs();
+            assert!(
+                error < 1e-6 * along.abs().max(0.1 * norm),
+                "{what}: {along}, difference {difference}"
+            );
+        }
+        // Single parameters of every matrix: each spec takes another of its sums.
+        let exponential = ["square", "inverse", "kl", "log"]
+            .iter()
+            .any(|g| sum.terms.contains(g));
+        if k != number * 7 % all.len() || exponential {
+            continue;
+        }
+        for entry in layout.entries() {
+            let part = &gradient[entry.range()];
+            let largest = part.iter().fold(0.0, |m: f64, g| m.max(g.abs()));
+            for i in [0, part.len() / 3, part.len() - 1] {
+                let difference =
+                    loss.difference(1e-4, |k| f64::from(u8::from(k == entry.offset + i)));
+                let error = (part[i] - difference).abs();
+                let name = &entry.name;
+                // Rounding of the loss itself: 1e-16 / 1e-4 of its size.
+                let rounding = 1e-11 * (1.0 + norm + losses.total.abs());
+                let allowed = 1e-6 * part[i].abs().max(0.01 * largest) + rounding;
                 assert!(
-                    error < 1e-6 * along.abs().max(0.1 * norm),
-                    "{what}: {along}, difference {difference}"
+                    error < allowed,
+                    "{what}, {name}[{i}]: {}, difference {difference}",
+                    part[i]
                 );
-            }
-            // Single parameters of every matrix: each spec takes another of its sums.
-            let exponential = ["square", "inverse", "kl", "log"]
-                .iter()
-                .any(|g| sum.terms.contains(g));
-            if k != number * 7 % all.len() || exponential {
-                continue;
-            }
-            for entry in layout.entries() {
-                let part = &gradient[entry.range()];
-                let largest = part.iter().fold(0.0, |m: f64, g| m.max(g.abs()));
-                for i in [0, part.len() / 3, part.len() - 1] {
-                    let difference =
-                        loss.difference(1e-4, |k| f64::from(u8::from(k == entry.offset + i)));
-                    let error = (part[i] - difference).abs();
-                    let name = &entry.name;
-                    // Rounding of the loss itself: 1e-16 / 1e-4 of its size.
-                    let rounding = 1e-11 * (1.0 + norm + losses.total.abs());
-                    let allowed = 1e-6 * part[i].abs().max(0.01 * largest) + rounding;
-                    assert!(
-                        error < allowed,
-                        "{what}, {name}[{i}]: {}, difference {difference}",
-                        part[i]
-                    );
-                }
             }
         }
     }
