@@ -12,7 +12,7 @@ fn energies_are_those_of_the_literature() {
     let place = Place::new();
     place.molecule();
     let text = place.run("molecule energy --topology aldp.prmtop --coordinates aldp.crd --lambda vacuum,0,1 --energies e.npy");
-    for expected in ["-88.0885", "-71.5627", "-138.9697"] {
+    for expected in ["-88.08858", "-71.56280", "-138.96968"] {
         assert!(text.contains(expected), "{text}");
     }
     assert!(place.path("e.npy").exists());
@@ -52,10 +52,11 @@ fn a_run_gives_the_same_bytes_whatever_happens() {
         .command(&format!("{RUN} --frames 60 -o killed --checkpoint-every 0"))
         .spawn()
         .unwrap();
-    while !place.path("killed/checkpoint.json").exists() {
+    while !place.path("killed/checkpoint.json").exists() && child.try_wait().unwrap().is_none() {
         std::thread::sleep(std::time::Duration::from_millis(2));
     }
-    child.kill().unwrap();
+    // It may have come to its end by itself.
+    let _ = child.kill();
     child.wait().unwrap();
     if place.path("killed/checkpoint.json").exists() {
         place.refused(

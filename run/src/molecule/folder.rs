@@ -7,7 +7,7 @@ use diffclf::format::npy::write_npy;
 use diffclf::molecule::{ReplicaSettings, ReplicaState};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
-use std::io::{BufWriter, Seek, SeekFrom, Write};
+use std::io::{BufWriter, ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 const CHECKPOINT: &str = "checkpoint.json";
@@ -273,17 +273,17 @@ impl Folder {
         write_atomic(&self.path.join("record.json"), |writer| {
             Ok(writeln!(writer, "{record:#}")?)
         })?;
-        let saved = self.path.join(CHECKPOINT);
-        let parts = self
-            .frames
-            .iter()
-            .map(|(_, part)| &part.path)
-            .chain([&self.energies.path, &self.angles.path]);
-        for path in [&saved].into_iter().chain(parts) {
-            fs::remove_file(path).map_err(|source| Error::Write {
-                path: path.clone(),
-                source,
-            })?;
+        let mut done = vec![self.path.join(CHECKPOINT)];
+        done.extend(self.frames.into_iter().map(|(_, part)| part.path));
+        done.extend([self.energies.path, self.angles.path]);
+        for path in done {
+            match fs::remove_file(&path) {
+                // A short run ends before its first checkpoint.
+                Err(source) if source.kind() != ErrorKind::NotFound => {
+                    return Err(Error::Write { path, source });
+                }
+                _ => {}
+            }
         }
         Ok(())
     }

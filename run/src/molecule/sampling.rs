@@ -6,6 +6,8 @@ use super::{Molecule, name};
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::watch::Watch;
+use crate::words;
+use crate::words::Setting;
 use diffclf::engine::{Isa, Pool};
 use diffclf::molecule::{ReplicaSettings, Replicas, SwapCount, ThermoState, Topology};
 use serde::Serialize;
@@ -56,8 +58,10 @@ pub struct Sampled {
     pub temperature_round_trips: usize,
     /// Journeys between the last and the first solvent and back.
     pub solvent_round_trips: usize,
-    /// Weights of basins and free energies.
-    pub findings: Findings,
+    /// Weights of basins and free energies; none where states have too little in common for MBAR.
+    pub findings: Option<Findings>,
+    /// Why there are none.
+    pub problem: Option<String>,
 }
 
 impl Sampling {
@@ -128,9 +132,13 @@ impl Sampling {
                 && saved.warm_up == self.warm_up
                 && saved.every == self.every;
             if !same || saved.frames > frames {
-                return Err(Error::OtherSettings {
-                    folder: path.to_path_buf(),
-                });
+                return Err(Error::Refused(words!(
+                    "the run in ",
+                    path.display(),
+                    " has other settings, another topology or more frames; give its own to ",
+                    Setting::new("resume"),
+                    " it, or choose another folder"
+                )));
             }
             run = Replicas::resume(field, topology, settings.clone(), &saved.state, isa)?;
             (done, before) = (saved.frames, saved.seconds);
@@ -178,7 +186,11 @@ impl Sampling {
             temperatures: settings.temperatures.len(),
             solvated: field.solvates(),
         };
-        let findings = Findings::of(&series, topology.backbone().is_some())?;
+        // What cannot be analysed is kept all the same.
+        let (findings, problem) = match Findings::of(&series, topology.backbone().is_some()) {
+            Ok(findings) => (Some(findings), None),
+            Err(error) => (None, Some(error.to_string())),
+        };
         let [temperature_round_trips, solvent_round_trips] = run.round_trips();
         let found = Sampled {
             settings: settings.clone(),
@@ -192,6 +204,7 @@ impl Sampling {
             temperature_round_trips,
             solvent_round_trips,
             findings,
+            problem,
             states: states.clone(),
         };
         let document =

@@ -125,8 +125,8 @@ fn tables(found: &Sampled) -> String {
         steps / found.seconds
     ));
     text.push_str(&format!(
-        "round trips: {} over the temperatures, {} over the solvents; inefficiency {:.1} frames\n\n",
-        found.temperature_round_trips, found.solvent_round_trips, found.findings.inefficiency
+        "round trips: {} over the temperatures, {} over the solvents\n\n",
+        found.temperature_round_trips, found.solvent_round_trips
     ));
     if !found.swaps.is_empty() {
         let mut rows = Vec::new();
@@ -148,9 +148,21 @@ fn tables(found: &Sampled) -> String {
         text.push_str(&table("swaps", &["swap", "and", "taken"], rows));
         text.push('\n');
     }
-    if !found.findings.basins.is_empty() {
+    let findings = match (&found.findings, &found.problem) {
+        (Some(findings), _) => findings,
+        (None, problem) => {
+            let problem = problem.as_deref().unwrap_or_default();
+            text.push_str(&format!("no free energies: {problem}\n"));
+            return text;
+        }
+    };
+    text.push_str(&format!(
+        "inefficiency {:.1} frames\n\n",
+        findings.inefficiency
+    ));
+    if !findings.basins.is_empty() {
         let mut rows = Vec::new();
-        for basin in &found.findings.basins {
+        for basin in &findings.basins {
             let number = |x: f64| format!("{x:.5}");
             rows.push(vec![
                 name(basin.solvent),
@@ -175,9 +187,9 @@ fn tables(found: &Sampled) -> String {
         ));
         text.push('\n');
     }
-    if !found.findings.differences.is_empty() {
+    if !findings.differences.is_empty() {
         let mut rows = Vec::new();
-        for found in &found.findings.differences {
+        for found in &findings.differences {
             rows.push(vec![
                 name(found.from),
                 name(found.to),
