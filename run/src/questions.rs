@@ -247,7 +247,7 @@ pub struct Surface {
 /// Most bins of a surface.
 const MOST_BINS: usize = 1 << 20;
 
-/// Free energies of samples over one grid, chosen by the first.
+/// Free energies of samples over one grid, chosen by the last of them.
 pub fn surfaces(samples: &[&Sample], along: &[Along], bins: usize) -> Result<Vec<Surface>> {
     if along.is_empty() || along.len() > 2 {
         return Err(Error::Refused(words!(
@@ -274,7 +274,10 @@ pub fn surfaces(samples: &[&Sample], along: &[Along], bins: usize) -> Result<Vec
     for (k, a) in along.iter().enumerate() {
         let [low, high] = match a.period {
             Some(ends) => ends,
-            None => middle(&values[0][k], &a.label)?,
+            None => {
+                let last = values.len().saturating_sub(1);
+                middle(&values[last][k], &samples[last].weights, &a.label)?
+            }
         };
         let at = |i: usize| low + (high - low) * i as f64 / bins as f64;
         edges.push((0..=bins).map(at).collect::<Vec<f64>>());
@@ -307,12 +310,21 @@ pub fn surfaces(samples: &[&Sample], along: &[Along], bins: usize) -> Result<Vec
     Ok(samples.iter().zip(&values).map(of).collect())
 }
 
-/// The range of the middle 99.9 % of values, a little widened.
-fn middle(values: &[f64], label: &str) -> Result<[f64; 2]> {
-    let mut sorted: Vec<f64> = values.iter().copied().filter(|x| x.is_finite()).collect();
-    sorted.sort_by(f64::total_cmp);
-    let edge = sorted.len() / 2000;
-    match (sorted.get(edge), sorted.iter().rev().nth(edge)) {
+/// The range of the middle 99.9 % of values by weight, a little widened.
+fn middle(values: &[f64], weights: &[f64], label: &str) -> Result<[f64; 2]> {
+    let both = values.iter().copied().zip(weights.iter().copied());
+    let mut sorted: Vec<(f64, f64)> = both.filter(|(x, _)| x.is_finite()).collect();
+    sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let edge = 0.0005 * sorted.iter().map(|(_, w)| w).sum::<f64>();
+    let first = |rows: &mut dyn Iterator<Item = &(f64, f64)>| {
+        let mut sum = 0.0;
+        rows.find(|(_, w)| {
+            sum += w;
+            sum > edge
+        })
+        .map(|(x, _)| *x)
+    };
+    match (first(&mut sorted.iter()), first(&mut sorted.iter().rev())) {
         (Some(low), Some(high)) if low < high => {
             let room = 0.02 * (high - low);
             Ok([low - room, high + room])
