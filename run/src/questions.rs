@@ -316,15 +316,18 @@ fn middle(values: &[f64], weights: &[f64], label: &str) -> Result<[f64; 2]> {
     let mut sorted: Vec<(f64, f64)> = both.filter(|(x, _)| x.is_finite()).collect();
     sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
     let edge = 0.0005 * sorted.iter().map(|(_, w)| w).sum::<f64>();
-    let first = |rows: &mut dyn Iterator<Item = &(f64, f64)>| {
+    let first = |mut rows: Box<dyn Iterator<Item = &(f64, f64)> + '_>| {
         let mut sum = 0.0;
-        rows.find(|(_, w)| {
-            sum += w;
+        let beyond = |row: &&(f64, f64)| {
+            sum += row.1;
             sum > edge
-        })
-        .map(|(x, _)| *x)
+        };
+        rows.find(beyond).map(|(x, _)| *x)
     };
-    match (first(&mut sorted.iter()), first(&mut sorted.iter().rev())) {
+    match (
+        first(Box::new(sorted.iter())),
+        first(Box::new(sorted.iter().rev())),
+    ) {
         (Some(low), Some(high)) if low < high => {
             let room = 0.02 * (high - low);
             Ok([low - room, high + room])
