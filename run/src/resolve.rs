@@ -776,6 +776,7 @@ mod tests {
             columns: Some(Columns {
                 places: vec![[0.5, 1.0], [-2.0, 30.0], [0.25, 0.01]],
                 correlations: Some(vec![1.0, 0.6, 0.0, 0.6, 1.0, 0.0, 0.0, 0.0, 1.0]),
+                kinds: Vec::new(),
             }),
             ..rows(5000)
         };
