@@ -67,6 +67,7 @@ pub fn exit_code(error: &Error) -> u8 {
         | Error::NoRun { .. }
         | Error::OtherData { .. }
         | Error::OtherSettings { .. }
+        | Error::OtherModel { .. }
         | Error::Read { .. }
         | Error::Exists { .. }
         | Error::Appeared { .. }
@@ -211,6 +212,11 @@ mod tests {
                 Error::OtherSettings { folder: path() },
                 EXIT_USAGE,
                 "config.toml",
+            ),
+            (
+                Error::OtherModel { from: path() },
+                EXIT_USAGE,
+                "do not give the model",
             ),
             (
                 Error::Read {

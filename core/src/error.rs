@@ -17,6 +17,16 @@ pub enum Error {
         /// What is allowed.
         expected: String,
     },
+    /// An expression over columns cannot be read.
+    #[error("in '{text}' there is {found}, expected {expected}")]
+    Formula {
+        /// The whole of it.
+        text: String,
+        /// What was found.
+        found: String,
+        /// What belongs there.
+        expected: String,
+    },
     /// An array has the wrong shape.
     #[error("{what} has shape {found}, expected {expected}")]
     Shape {
@@ -69,6 +79,14 @@ pub enum Error {
     EmptyArray {
         /// Its shape.
         shape: String,
+    },
+    /// The bytes are no frames of atoms.
+    #[error(
+        "the trajectory cannot be read: {problem}; write it again, or convert it with the program that made it"
+    )]
+    Trajectory {
+        /// What was found.
+        problem: String,
     },
     /// The bytes are not a model file or checkpoint.
     #[error(

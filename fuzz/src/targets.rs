@@ -6,6 +6,7 @@ use diffclf::energy::compose::Expression;
 use diffclf::engine::{Isa, Pool};
 use diffclf::format::model::{ModelFile, Tensor, TensorData};
 use diffclf::format::npy::NpyView;
+use diffclf::format::trajectory::{Kind, Trajectory};
 use diffclf::metric::Regions;
 use diffclf::model::{Checkpoint, Content, Model};
 use diffclf::molecule::{
@@ -63,6 +64,12 @@ pub const TARGETS: &[Target] = &[
         cost: 1,
         reads: true,
         run: table,
+    },
+    Target {
+        name: "trajectory",
+        cost: 1,
+        reads: true,
+        run: trajectory,
     },
     Target {
         name: "topology",
@@ -132,6 +139,18 @@ pub const TARGETS: &[Target] = &[
     },
 ];
 
+/// Files that mdtraj wrote.
+const FRAMES: [(Kind, &[u8]); 5] = [
+    (
+        Kind::Xtc,
+        include_bytes!("../../core/tests/mdtraj/near.xtc"),
+    ),
+    (Kind::Xtc, include_bytes!("../../core/tests/mdtraj/far.xtc")),
+    (Kind::Xtc, include_bytes!("../../core/tests/mdtraj/few.xtc")),
+    (Kind::Dcd, include_bytes!("../../core/tests/mdtraj/few.dcd")),
+    (Kind::Pdb, include_bytes!("../../core/tests/mdtraj/few.pdb")),
+];
+
 /// Seeds, and what is needed to go on with what was read.
 pub struct Bench {
     arrays: Vec<Vec<u8>>,
@@ -171,7 +190,9 @@ const TABLES: [&str; 4] = [
     "\"a \"\"b\"\"\",c\n1,nan\ninf,-0\n",
 ];
 
-const TEXTS: [&str; 26] = [
+const TEXTS: [&str; 28] = [
+    "-pi/2 < phi < 0 and not (`a:b` >= 1e-3 or x2 != atan2(1, phi))",
+    "2*(1 - cos(phi)) + 0.5*x1^2 - log(abs(x2))**-0.5",
     "A and B",
     "0.3*A or 0.7*(B and not C)^0.5",
     "((A))^2 and not not B or 1e-3*C",
@@ -246,6 +267,8 @@ impl Bench {
                     .expect("these settings are right"),
                 path: path.clone(),
                 first_stage: None,
+                from: None,
+                time: None,
                 resume: false,
                 force: false,
                 checkpoint_every: Duration::ZERO,
@@ -318,6 +341,21 @@ fn table(_: &Bench, dice: &mut Dice) -> usize {
         assert!(NpyView::parse(&table.array).is_ok());
     }
     text.len()
+}
+
+/// Frames of atoms; what is read can be written and read again.
+fn trajectory(_: &Bench, dice: &mut Dice) -> usize {
+    let (kind, seed) = dice.pick(&FRAMES);
+    let mut bytes = seed.to_vec();
+    dice.bytes(&mut bytes);
+    if let Ok(found) = Trajectory::read(*kind, &bytes) {
+        assert_eq!(found.positions.len(), 3 * found.atoms * found.frames());
+        let mut again = Vec::new();
+        if found.write(Kind::Dcd, 1.0, &mut again).is_ok() {
+            assert!(Trajectory::read(Kind::Dcd, &again).is_ok());
+        }
+    }
+    bytes.len()
 }
 
 /// A molecule that was read is put to use.
@@ -466,6 +504,22 @@ fn words(bench: &Bench, dice: &mut Dice) -> usize {
         assert!(
             Expression::parse(&expression.to_string()).is_ok(),
             "{text:?} {expression}"
+        );
+    }
+    let columns = ["phi".to_string(), "a:b".into()];
+    for formula in [
+        diffclf::expression::Expression::number(&text, &columns, 3),
+        diffclf::expression::Expression::condition(&text, &columns, 3),
+    ]
+    .into_iter()
+    .flatten()
+    {
+        let mut slope = [0.0; 3];
+        let value = formula.value_and_gradient(&[0.3, -1.2, 2.0], &mut slope);
+        assert_eq!(
+            value.to_bits(),
+            formula.value(&[0.3, -1.2, 2.0]).to_bits(),
+            "{text:?}"
         );
     }
     let _ = parse_terms(&text);

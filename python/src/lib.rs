@@ -2,6 +2,7 @@
 //! users see, their types and their documentation.
 
 mod array;
+mod dynamics;
 mod energy;
 mod error;
 mod free_energy;
@@ -49,6 +50,8 @@ fn fail_inside(py: Python<'_>) -> PyResult<()> {
 
 #[pymodule]
 mod _native {
+    #[pymodule_export]
+    use super::dynamics::{energy_simulate, observe_frames};
     #[pymodule_export]
     use super::energy::{
         compare_samples, energy_anneal, energy_chains, energy_compose, energy_evaluate,

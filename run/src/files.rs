@@ -7,6 +7,7 @@ use crate::memory;
 use crate::origin::Stamp;
 use crate::run_folder::MODEL;
 use crate::table;
+use crate::trajectory;
 use diffclf::format::model::{self, START};
 use diffclf::format::npy::NpyView;
 use diffclf::model::Model;
@@ -252,8 +253,8 @@ enum Place {
 }
 
 impl MappedNpy {
-    /// Maps the file and checks that it holds an array which can be read: a .npy file, a .csv or .tsv table, or an array of a .npz archive,
-    /// named as in `data.npz:key` where there are several.
+    /// Maps the file and checks that it holds an array which can be read: a .npy file, a .csv or .tsv table, frames of atoms (.xtc, .dcd
+    /// or .pdb, in nm), or an array of a .npz archive, named as in `data.npz:key` where there are several.
     pub fn open(path: &Path) -> Result<Self> {
         let archive = archive::split(path);
         let (path, key) = match &archive {
@@ -275,6 +276,9 @@ impl MappedNpy {
         } else if table::is_table(path) {
             let table = table::read(path, &map)?;
             (Place::Own(table.array), table.names)
+        } else if let Some(kind) = trajectory::kind_of(path) {
+            let array = trajectory::as_array(path, kind, &map)?;
+            (Place::Own(array), Vec::new())
         } else {
             (Place::Part(0..map.len()), Vec::new())
         };

@@ -1,6 +1,7 @@
 //! The program as a user meets it: real runs of the binary, small sizes.
 
 mod bad_input;
+mod columns;
 mod commands;
 mod dependencies;
 mod diagnose;
@@ -12,6 +13,7 @@ mod guide;
 mod interrupted;
 mod molecule;
 mod nothing_lost;
+mod particles;
 mod report;
 mod reproduce;
 mod sampling;

@@ -30,6 +30,11 @@ messages! {
         found: "2".into(),
         expected: "between 0 and 1".into(),
     } => "eta is 2, expected between 0 and 1";
+    formula, Error::Formula { .. }, Error::Formula {
+        text: "phi >".into(),
+        found: "the end".into(),
+        expected: "a number".into(),
+    } => "in 'phi >' there is the end, expected a number";
     shape, Error::Shape { .. }, Error::Shape {
         what: "the array".into(),
         found: "(3, 4)".into(),
@@ -51,6 +56,8 @@ messages! {
           written to the end; copy or save it again";
     empty_array, Error::EmptyArray { .. }, Error::EmptyArray { shape: "(0, 3)".into() } =>
         "the array is empty (shape (0, 3)); expected at least one row and one column";
+    trajectory, Error::Trajectory { .. }, Error::Trajectory { problem: "it is empty".into() } =>
+        "the trajectory cannot be read: it is empty; write it again, or convert it with the program that made it";
     not_model, Error::NotModel { .. }, Error::NotModel { problem: "it is a text".into() } =>
         "not a diffclf model file: it is a text; give the path of a .safetensors file written by diffclf";
     model_length, Error::ModelLength { .. }, Error::ModelLength {

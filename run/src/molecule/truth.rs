@@ -114,6 +114,7 @@ mod tests {
         let map = Coordinates {
             shift: (0..66).map(|k| [0.3, -0.2, 0.1][k % 3]).collect(),
             scale: 0.18.into(),
+            kinds: Vec::new(),
         };
         let truth = choice.energy(&map, 2, Isa::detect()).unwrap();
         let molecule = Molecule::open_whole(&choice.topology, SolventModel::Obc1).unwrap();
