@@ -15,6 +15,7 @@ use diffclf_run::anneal::AnnealMethod;
 use diffclf_run::endpoints::{mixtures, with_density};
 use diffclf_run::generate::Generation;
 use diffclf_run::named::{word, words_of};
+use diffclf_run::simulate::{Scheme, Units};
 
 /// `--system`.
 pub fn system() -> String {
@@ -90,6 +91,30 @@ pub fn composed_system() -> String {
     format!(
         "A built-in system of the expression with exact densities: NAME=SYSTEM ({})",
         mixtures().join(", ")
+    )
+}
+
+/// `--system` of `simulate`.
+pub fn simulated_system() -> String {
+    format!(
+        "A built-in system of the expression with a known density: NAME=SYSTEM ({})",
+        with_density().join(", ")
+    )
+}
+
+/// `--scheme`.
+pub fn scheme() -> String {
+    format!(
+        "How chains move: {}; the last passes an acceptance test, and its configurations are exact at any step",
+        words_of::<Scheme>().join(", ")
+    )
+}
+
+/// `--units`.
+pub fn units() -> String {
+    format!(
+        "Units of the coordinates, and with them all others: {}",
+        words_of::<Units>().join(", ")
     )
 }
 
@@ -272,7 +297,10 @@ mod tests {
         let rules = Rule::ALL.map(Rule::name);
         let experiments: Vec<_> = CATALOGUE.iter().map(|entry| entry.name).collect();
         let methods = Generation::methods();
-        let lists: [(&str, &str, &[&str]); 23] = [
+        let lists: [(&str, &str, &[&str]); 26] = [
+            ("simulate", "system", &known),
+            ("simulate", "scheme", words_of::<Scheme>()),
+            ("simulate", "units", words_of::<Units>()),
             ("train", "system", &System::NAMES),
             ("train", "process", words_of::<Process>()),
             ("train", "spacing", words_of::<Spacing>()),

@@ -7,7 +7,7 @@ use crate::composition::Composition;
 use crate::limits::Limits;
 use crate::properties::Properties;
 use crate::stages::Methods;
-use crate::{Bench, Manner, boltzmann, gaussian};
+use crate::{Bench, Manner, aldp_cg, boltzmann, gaussian, mueller_brown};
 use diffclf_report::page::Figure;
 use diffclf_run::error::{Error, Result};
 use diffclf_run::words;
@@ -43,6 +43,8 @@ pub const CATALOGUE: &[Entry] = &experiments![
     "compose-or",
     "compose-and",
     "boltzmann-si",
+    "mueller-brown",
+    "aldp-cg",
     "properties",
     "limits",
 ];
@@ -150,6 +152,10 @@ enum Kind {
     Composition(Box<Composition>),
     /// Particles led by an interpolant and weighted by learned energies.
     Boltzmann(Box<Methods<boltzmann::Budget>>),
+    /// Dynamics on a learned energy of the Mueller-Brown surface.
+    MuellerBrown(Box<Methods<mueller_brown::Budget>>),
+    /// Dynamics on a learned energy of coarse-grained alanine dipeptide.
+    AldpCg(Box<Methods<aldp_cg::Budget>>),
     /// What objectives cost.
     Properties(Properties),
     /// What losses become as times get close.
@@ -184,6 +190,8 @@ impl Definition {
             Kind::Gaussian(table) => Ok(Box::new(table.at(manner)?)),
             Kind::Composition(composition) => Ok(Box::new(composition.at(manner)?)),
             Kind::Boltzmann(generator) => Ok(Box::new(generator.at(manner)?)),
+            Kind::AldpCg(molecule) => Ok(Box::new(molecule.at(manner)?)),
+            Kind::MuellerBrown(surface) => Ok(Box::new(surface.at(manner)?)),
             _ if manner.share != 1.0 => Err(Error::Refused(words!(
                 Setting::new("share"),
                 " is for experiments that train models in two stages; leave it out here"

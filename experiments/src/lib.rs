@@ -11,13 +11,16 @@ pub mod demo;
 pub mod outcome;
 pub mod reproduction;
 
+mod aldp_cg;
 mod blindness;
 mod boltzmann;
 mod classifier;
 mod composition;
 mod gaussian;
 mod limits;
+mod mueller_brown;
 mod properties;
+mod side_by_side;
 mod stages;
 
 use diffclf::engine::{Isa, Pool};

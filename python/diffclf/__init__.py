@@ -12,6 +12,7 @@ Energies are dimensionless (kT), and the sign is always ``log p = -U + F``.
 from __future__ import annotations
 
 from ._compare import Comparison, compare
+from ._dynamics import Dynamics, Observation, observe, simulate
 from ._energies import Composition, Density, Target, target
 from ._model import Model, Report, load
 from ._native import __version__
@@ -40,6 +41,7 @@ __all__ = [
     "Density",
     "Diagnosis",
     "DiffclfError",
+    "Dynamics",
     "Estimate",
     "Evaluation",
     "FileError",
@@ -49,6 +51,7 @@ __all__ = [
     "Ladders",
     "Model",
     "NumericalError",
+    "Observation",
     "Particles",
     "Progress",
     "Report",
@@ -67,7 +70,9 @@ __all__ = [
     "langevin",
     "load",
     "mala",
+    "observe",
     "set_threads",
+    "simulate",
     "smc",
     "system",
     "systems",

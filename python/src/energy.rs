@@ -118,6 +118,13 @@ impl<'py> FromPyObject<'_, 'py> for Composed {
     }
 }
 
+/// An expression, its models and its systems, by name.
+type Parts<'a> = (
+    Expression,
+    Vec<(&'a str, diffclf::model::Model)>,
+    Vec<(&'a str, &'static str)>,
+);
+
 impl Composed {
     /// Calls `work` with the energy, in the data's coordinates, and raises what a function raised in it.
     fn with<T: Send>(
@@ -149,6 +156,22 @@ impl Composed {
         }
     }
 
+    /// The expression, its models and its systems; a function among them is refused with these words.
+    pub(crate) fn parts(&self, no_function: &str) -> Result<Parts<'_>> {
+        let expression = Expression::parse(&self.expression)?;
+        let (mut models, mut systems) = (Vec::new(), Vec::new());
+        for (name, leaf) in &self.members {
+            match leaf {
+                Leaf::Model(model) => models.push((name.as_str(), model.get().core().clone())),
+                Leaf::System(system) => {
+                    systems.push((name.as_str(), system.get().core().name()));
+                }
+                Leaf::Function(..) => return Err(Error::Usage(no_function.into())),
+            }
+        }
+        Ok((expression, models, systems))
+    }
+
     /// The members' energies, and the smallest time that all models know.
     fn leaves(&self, raised: &Raised) -> Result<(Vec<Box<dyn Energy>>, f64)> {
         let mut time = 0.0_f64;
@@ -159,7 +182,7 @@ impl Composed {
                     let model = model.get();
                     let content = &model.core().content;
                     time = time.max(content.spec.grid.t_min());
-                    Box::new(content.in_data_coordinates(model.energy()?))
+                    content.at_rows(model.energy()?)
                 }
                 Leaf::System(system) => match SystemEnergy::new(system.get().core().clone()) {
                     Some(energy) => Box::new(energy),
@@ -211,7 +234,7 @@ pub fn energy_evaluate<'py>(
 }
 
 /// Settings of the core from JSON.
-fn settings<T: DeserializeOwned>(text: &str) -> Result<T> {
+pub(crate) fn settings<T: DeserializeOwned>(text: &str) -> Result<T> {
     serde_json::from_str(text).map_err(|error| Error::Usage(format!("a setting is wrong: {error}")))
 }
 
@@ -288,23 +311,10 @@ pub fn energy_compose<'py>(
 ) -> PyResult<Weighted<'py>> {
     let found = detached(py, || {
         let smc: Smc = settings(smc_settings)?;
-        let expression = Expression::parse(&composed.expression)?;
-        let (mut models, mut systems) = (Vec::new(), Vec::new());
-        for (name, leaf) in &composed.members {
-            match leaf {
-                Leaf::Model(model) => models.push((name.as_str(), model.get().core().clone())),
-                Leaf::System(system) => {
-                    systems.push((name.as_str(), system.get().core().name()));
-                }
-                Leaf::Function(..) => {
-                    return Err(Error::Usage(
-                        "a function has no path from noise, so a composition with one cannot be sampled along it; run chains on it (mala, \
-                         hmc), or train a model on its samples"
-                            .into(),
-                    ));
-                }
-            }
-        }
+        let (expression, models, systems) = composed.parts(
+            "a function has no path from noise, so a composition with one cannot be sampled along it; run chains on it (mala, \
+             hmc), or train a model on its samples",
+        )?;
         let compound = Compound {
             expression: &expression,
             models: &models,
@@ -384,7 +394,7 @@ pub fn energy_anneal<'py>(
         Annealed::Descent { mut runs, .. } => weighted(py, runs.remove(0).1),
         Annealed::Crossing { particles, .. } => weighted(py, *particles),
         Annealed::Exchanged { found, ladders, .. } => {
-            let dim = model.core().content.spec.dim;
+            let dim = model.core().content.columns();
             let draws = found.draws.len() / (ladders * dim).max(1);
             let figures = written(py, &*found)?;
             Ok((

@@ -2,12 +2,14 @@
 //! users see, their types and their documentation.
 
 mod array;
+mod dynamics;
 mod energy;
 mod error;
 mod free_energy;
 mod json;
 mod machine;
 mod model;
+mod molecule;
 mod system;
 mod training;
 mod watch;
@@ -49,6 +51,8 @@ fn fail_inside(py: Python<'_>) -> PyResult<()> {
 #[pymodule]
 mod _native {
     #[pymodule_export]
+    use super::dynamics::{energy_simulate, observe_frames};
+    #[pymodule_export]
     use super::energy::{
         compare_samples, energy_anneal, energy_chains, energy_compose, energy_evaluate,
     };
@@ -59,6 +63,8 @@ mod _native {
     };
     #[pymodule_export]
     use super::model::{Model, rows_address, write_report};
+    #[pymodule_export]
+    use super::molecule::Molecule;
     #[pymodule_export]
     use super::system::System;
     #[pymodule_export]

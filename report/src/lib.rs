@@ -15,6 +15,7 @@ pub mod facts;
 pub mod field;
 pub mod free_energy;
 pub mod heatmap;
+pub mod observation;
 pub mod page;
 pub mod run;
 pub mod scatter;

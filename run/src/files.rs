@@ -7,6 +7,7 @@ use crate::memory;
 use crate::origin::Stamp;
 use crate::run_folder::MODEL;
 use crate::table;
+use crate::trajectory;
 use diffclf::format::model::{self, START};
 use diffclf::format::npy::NpyView;
 use diffclf::model::Model;
@@ -252,8 +253,8 @@ enum Place {
 }
 
 impl MappedNpy {
-    /// Maps the file and checks that it holds an array which can be read: a .npy file, a .csv or .tsv table, or an array of a .npz archive,
-    /// named as in `data.npz:key` where there are several.
+    /// Maps the file and checks that it holds an array which can be read: a .npy file, a .csv or .tsv table, frames of atoms (.xtc, .dcd
+    /// or .pdb, in nm), or an array of a .npz archive, named as in `data.npz:key` where there are several.
     pub fn open(path: &Path) -> Result<Self> {
         let archive = archive::split(path);
         let (path, key) = match &archive {
@@ -275,6 +276,9 @@ impl MappedNpy {
         } else if table::is_table(path) {
             let table = table::read(path, &map)?;
             (Place::Own(table.array), table.names)
+        } else if let Some(kind) = trajectory::kind_of(path) {
+            let array = trajectory::as_array(path, kind, &map)?;
+            (Place::Own(array), Vec::new())
         } else {
             (Place::Part(0..map.len()), Vec::new())
         };
@@ -345,14 +349,19 @@ const LONGEST_TEXT: u64 = 1 << 28;
 /// A file of text: settings, a log, a table. Devices and pipes, which may never end, are refused, and so is what is no text by its
 /// size.
 pub fn read_text(path: &Path) -> Result<String> {
-    let file = open_regular(path)?;
-    let mut text = String::new();
-    let mut file = file.take(LONGEST_TEXT + 1);
-    file.read_to_string(&mut text).map_err(reading(path))?;
-    if text.len() as u64 > LONGEST_TEXT {
+    let text = String::from_utf8(read_bytes(path)?);
+    text.map_err(|_| reading(path)(ErrorKind::InvalidData.into()))
+}
+
+/// A small file of any kind, under the same conditions.
+pub fn read_bytes(path: &Path) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let mut file = open_regular(path)?.take(LONGEST_TEXT + 1);
+    file.read_to_end(&mut bytes).map_err(reading(path))?;
+    if bytes.len() as u64 > LONGEST_TEXT {
         return Err(reading(path)(ErrorKind::FileTooLarge.into()));
     }
-    Ok(text)
+    Ok(bytes)
 }
 
 /// The model file a person means: itself, or the one in a run folder.

@@ -118,9 +118,11 @@ fn every_number_is_taken_or_refused_in_words() {
     series("w.npy", "(60,)", 60);
     series("u.npy", "(2, 40)", 80);
     series("w40.npy", "(40,)", 40);
+    series("frames.npy", "(4, 2, 3)", 24);
     place.run(&format!(
         "train --system mog2 --dim 2 --samples 100 -o m {SMALL}"
     ));
+    place.molecule();
     place.run(&format!(
         "train --system mog2 --end-system two-modes --dim 2 --objective dsm+diffclf+velocity -o bridge {SMALL}"
     ));

@@ -111,7 +111,7 @@ impl Energy for Ending<'_> {
 
 /// The energy `-log p` of a system whose density is known, the same at all times; F is 0.
 ///
-/// The score is exact for mixtures and taken by central differences otherwise; outside the support the energy is infinite and
+/// The score is exact where the system knows it and taken by central differences otherwise; outside the support the energy is infinite and
 /// the score 0.
 pub struct SystemEnergy {
     system: System,
@@ -146,14 +146,11 @@ impl Energy for SystemEnergy {
 
     fn score(&self, _times: &[f64], points: &[f64], out: &mut [f64]) {
         let dim = self.dim();
-        if let Some(mixture) = self.system.mixture() {
-            for (out, point) in out.chunks_exact_mut(dim).zip(points.chunks_exact(dim)) {
-                mixture.score(point, out);
-            }
-            return;
-        }
         let mut moved = vec![0.0; dim];
         for (out, point) in out.chunks_exact_mut(dim).zip(points.chunks_exact(dim)) {
+            if self.system.score(point, out) {
+                continue;
+            }
             moved.copy_from_slice(point);
             for (i, out) in out.iter_mut().enumerate() {
                 let h = 1e-6 * (1.0 + point[i].abs());
@@ -208,7 +205,7 @@ mod tests {
 
     #[test]
     fn scores_of_systems_are_slopes_of_their_densities() {
-        for name in ["two-modes", "rings", "boxes"] {
+        for name in ["two-modes", "rings", "boxes", "mueller-brown"] {
             let system = System::by_name(name, 2, 0).unwrap();
             let energy = SystemEnergy::new(system.clone()).unwrap();
             let points = [1.7, 0.2, 0.2, 3.1];

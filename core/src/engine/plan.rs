@@ -1,7 +1,7 @@
 //! The plan: from a graph and the wanted outputs to a list of instructions on a small arena, built once and printable.
 //!
 //! * Nodes that no output needs are dropped.
-//! * All orders of SiLU at the same point become one instruction (one exponential serves them all).
+//! * All orders of SiLU, or of GELU, at the same point become one instruction (one exponential serves them all).
 //! * `add` of a product or of gathered rows that have no other use becomes an accumulating product, `bias` of a product a part of it.
 //! * A product that is multiplied again or added to something is computed together with that.
 //! * Sums of reductions (the parameter gradient of a loss with several terms) share one accumulator.
@@ -58,8 +58,8 @@ pub(crate) struct Instruction {
     pub(crate) accumulate: bool,
     /// What the result is put to at once: a bias of a matrix product; a factor or addend of an element-wise one.
     pub(crate) then: Option<(Op, Place)>,
-    /// Results of the other orders of SiLU; order 0 to 3.
-    pub(crate) silu: [Option<Place>; 4],
+    /// Results of all orders of SiLU or GELU; order 0 to 3.
+    pub(crate) orders: [Option<Place>; 4],
     /// Offset of the packed right operand.
     pub(crate) packed: usize,
 }

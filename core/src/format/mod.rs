@@ -1,6 +1,7 @@
 //! Bytes to values and back: every reader takes a byte slice (a memory map will do) and treats it as hostile input.
 //!
 //! * [`npy`]: NumPy arrays, viewed row by row without loading them;
+//! * [`trajectory`]: frames of atoms, `.xtc`, `.dcd` and `.pdb`;
 //! * [`model`]: the model file and the training checkpoint, one sealed safetensors container.
 //!
 //! Sizes are checked against the bytes at hand before anything is allocated, so no declared size can exhaust memory.
@@ -8,6 +9,7 @@
 
 pub mod model;
 pub mod npy;
+pub mod trajectory;
 
 use crate::Result;
 use sha2::{Digest, Sha256};

@@ -11,11 +11,15 @@ mod discrepancy;
 mod ess;
 mod evaluate;
 mod fisher;
+mod jensen_shannon;
 mod mode_weights;
 mod noise_end;
+mod plane;
+mod pmf_error;
 mod r2;
 mod regions;
 mod sliced;
+mod states;
 
 pub use blindness::{Blindness, BlindnessPanels, blindness, blindness_panels};
 pub use classification::classification_losses;
@@ -24,11 +28,15 @@ pub use discrepancy::{energy_distance, mmd_squared};
 pub use ess::effective_sample_size;
 pub use evaluate::{Average, Evaluation, EvaluationSettings, Level};
 pub use fisher::fisher_divergence;
+pub use jensen_shannon::jensen_shannon;
 pub use mode_weights::{ModeWeights, mode_weights};
 pub use noise_end::NoiseEnd;
+pub use plane::{Plane, Surface};
+pub use pmf_error::pmf_error;
 pub use r2::{Agreement, agreement};
 pub use regions::Regions;
 pub use sliced::{Sliced, sliced};
+pub use states::{States, state_of};
 
 use serde::{Deserialize, Serialize};
 
@@ -39,11 +47,15 @@ pub const CITES: crate::citation::Table = crate::citation::cited![
     discrepancy,
     ess,
     fisher,
+    jensen_shannon,
     mode_weights,
     noise_end,
+    plane,
+    pmf_error,
     r2,
     regions,
     sliced,
+    states,
 ];
 
 /// A mean and its standard error.

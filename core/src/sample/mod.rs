@@ -6,8 +6,9 @@
 //!
 //! - **Generation**: [`Sampler`] runs the reverse SDE and DDIM of diffusions, [`Flow`] the probability flow of every process with the
 //!   log-density along the way, [`InterpolantSde`] the SDE of an interpolant in both directions.
-//! - **MCMC** ([`mcmc`]): random walk, MALA, HMC, underdamped (BAOAB) and unadjusted Langevin; [`ChainSettings`] runs many chains at
+//! - **MCMC** ([`mcmc`]): random walk, MALA, HMC and generalised HMC, underdamped (BAOAB, leapfrog) and unadjusted Langevin; [`ChainSettings`] runs many chains at
 //!   once and judges them (acceptance, ESS, split R-hat, divergences); [`Annealed`] takes them through falling noise.
+//! - **Dynamics**: [`Dynamics`] moves many chains with masses, friction and a time step, on all cores, frame by frame.
 //! - **SMC and AIS**: [`Smc`] moves weighted particles along a path of densities, by MCMC or by the kernels of a diffusion or an
 //!   interpolant ([`Transport`]), and estimates log Z with its error.
 //! - **Boltzmann generator**: [`Boltzmann`] replaces a model's last marginal by a target that is known.
@@ -47,6 +48,7 @@ mod chains;
 mod ddim;
 mod diagnostics;
 mod diffusion;
+mod dynamics;
 mod exchange;
 mod flow;
 mod interpolant;
@@ -55,6 +57,7 @@ mod reverse_sde;
 mod smc;
 mod step_size;
 mod transport;
+pub(crate) mod trips;
 
 pub use annealed::Annealed;
 pub use boltzmann::{Boltzmann, Contest};
@@ -62,6 +65,7 @@ pub use chains::{ChainSettings, Chains, Summary};
 pub use ddim::Ddim;
 pub use diagnostics::{effective_draws, split_r_hat};
 pub use diffusion::{Sampler, Stepper, Task, Transition, times_of};
+pub use dynamics::{Dynamics, Ensemble, Snapshot};
 pub use exchange::{Exchange, Exchanged, Ladder};
 pub use flow::{Divergence, Flow, Solver};
 pub use interpolant::{Diffusivity, InterpolantSde, depart};
@@ -80,6 +84,7 @@ pub const CITES: crate::citation::Table = crate::citation::cited![
     chains,
     ddim,
     diagnostics,
+    dynamics,
     exchange,
     flow,
     interpolant,

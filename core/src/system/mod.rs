@@ -1,9 +1,10 @@
-//! Public targets with known answers: mixtures, rings, boxes, moons, a checkerboard.
+//! Public targets with known answers: mixtures, rings, boxes, moons, a checkerboard, the Mueller-Brown surface.
 //!
 //! Each target has a file and implements [`Target`]; [`System::by_name`] is the registry. Adding one: a file, a line in
 //! [`System::NAMES`] and one in [`System::by_name`]. [`HarmonicLadder`], [`WorkDistribution`] and [`DoubleWells`] are families
 //! with exact free energies, for estimators of those.
 
+mod bead_chain;
 mod boxes;
 mod checkerboard;
 mod component_parts;
@@ -16,11 +17,13 @@ mod mixture_pair;
 mod mog2;
 mod mog40;
 mod moons;
+mod mueller_brown;
 mod pairs;
 mod rings;
 mod two_modes;
 mod work_distribution;
 
+pub use bead_chain::{BeadChain, Bond};
 pub use boxes::Boxes;
 pub use checkerboard::Checkerboard;
 pub(crate) use component_parts::component_parts;
@@ -31,6 +34,7 @@ pub use mixture_pair::{pair_a, pair_b};
 pub use mog2::mog2;
 pub use mog40::mog40;
 pub use moons::Moons;
+pub use mueller_brown::{Basin, Basins, MuellerBrown};
 pub use pairs::{lower_pair, upper_pair};
 pub use rings::Rings;
 pub use two_modes::two_modes;
@@ -51,6 +55,11 @@ pub trait Target: Send + Sync + std::fmt::Debug {
     /// log p(y), minus infinity outside the support; `None` where it is not known exactly.
     fn log_density(&self, point: &[f64]) -> Option<f64>;
 
+    /// Writes grad log p(y) and says so; `false` where only differences of the density can tell.
+    fn score(&self, _point: &[f64], _out: &mut [f64]) -> bool {
+        false
+    }
+
     /// The target as a Gaussian mixture, when it is one.
     fn mixture(&self) -> Option<&GaussianMixture> {
         None
@@ -66,7 +75,7 @@ pub struct System {
 
 impl System {
     /// All names [`System::by_name`] knows.
-    pub const NAMES: [&'static str; 11] = [
+    pub const NAMES: [&'static str; 12] = [
         "mog40",
         "mog2",
         "pair-a",
@@ -78,6 +87,7 @@ impl System {
         "boxes",
         "moons",
         "checkerboard",
+        "mueller-brown",
     ];
 
     /// The system of that name. `dim` is free for `mog40`, `mog2` and the pair, and must be 2 for the others; `seed` fixes the means of
@@ -118,6 +128,7 @@ impl System {
             "rings" => Arc::new(Rings::default()),
             "boxes" => Arc::new(Boxes::default()),
             "moons" => Arc::new(Moons::default()),
+            "mueller-brown" => MuellerBrown::shared(),
             _ => Arc::new(Checkerboard::default()),
         };
         Ok(Self { name, target })
@@ -160,6 +171,15 @@ impl System {
     /// log p(y), minus infinity outside the support; `None` where it is not known exactly.
     pub fn log_density(&self, point: &[f64]) -> Option<f64> {
         self.target.log_density(point)
+    }
+
+    /// Writes grad log p(y) and says so; `false` where only differences of the density can tell.
+    pub fn score(&self, point: &[f64], out: &mut [f64]) -> bool {
+        if let Some(mixture) = self.mixture() {
+            mixture.score(point, out);
+            return true;
+        }
+        self.target.score(point, out)
     }
 
     /// The system as a Gaussian mixture, when it is one: then its path under every process is known exactly.

@@ -3,11 +3,15 @@
 use super::{Real, kernels};
 
 /// Lanes of a partial sum: fixed, so that a row's sum has the same bits on every machine type and in every tile.
-const LANES: usize = 16;
+pub(super) const LANES: usize = 16;
 
 /// Sum of `f(i)` over a row in a fixed order.
 #[inline(always)]
-fn sum_lanes<T: Real>(n: usize, f: impl Fn(usize) -> T, g: impl Fn(usize) -> [T; LANES]) -> T {
+pub(super) fn sum_lanes<T: Real>(
+    n: usize,
+    f: impl Fn(usize) -> T,
+    g: impl Fn(usize) -> [T; LANES],
+) -> T {
     if n < LANES {
         return (0..n).fold(T::ZERO, |sum, i| sum + f(i));
     }

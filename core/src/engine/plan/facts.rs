@@ -163,7 +163,7 @@ impl Facts {
                             | Op::Param(_)
                             | Op::Constant(_)
                             | Op::Reshape
-                            | Op::Unary(Function::Silu(_))
+                            | Op::Unary(Function::Silu(_) | Function::Gelu(_))
                     )
             };
             if product(b) && base(a) {

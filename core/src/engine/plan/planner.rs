@@ -5,7 +5,7 @@ use super::bands::{Arrangement, Band};
 use super::facts::{Facts, is_reduction, is_unit, storage};
 use super::places::Room;
 use super::{Instruction, Pack, Place, Plan, Stage};
-use crate::engine::graph::{Function, Graph, Node, Op, Rows, checked_len};
+use crate::engine::graph::{Graph, Node, Op, Rows, checked_len};
 use crate::engine::kernel::{Isa, gemm};
 use std::collections::HashMap;
 
@@ -20,8 +20,8 @@ pub(super) struct Planner<'a> {
     pub(super) local: Vec<bool>,
     /// Levels that nodes must not come before.
     pub(super) pins: HashMap<Node, usize>,
-    /// The instruction (by first node) that computes all orders of SiLU at this argument.
-    silu: Vec<Option<Node>>,
+    /// The instructions (by first node) that compute all orders of SiLU, and of GELU, at this argument.
+    orders: Vec<[Option<Node>; 2]>,
 }
 
 impl<'a> Planner<'a> {
@@ -40,7 +40,7 @@ impl<'a> Planner<'a> {
             places: vec![None; graph.entries.len()],
             local: vec![false; graph.entries.len()],
             pins,
-            silu: vec![None; graph.entries.len()],
+            orders: vec![[None; 2]; graph.entries.len()],
         }
     }
 
@@ -187,11 +187,12 @@ impl<'a> Planner<'a> {
                         .all(|i| self.facts.merged[i.id()].is_some()) => {}
                 // Done at the place of the `add` or `bias` that reads it.
                 _ if self.computed_by_reader(node) => {}
-                Op::Unary(Function::Silu(_))
-                    if entry.inputs[0].is_some_and(|z| self.silu[z.id()].is_some()) => {}
+                _ if self
+                    .family(node)
+                    .is_some_and(|(family, z)| self.orders[z.id()][family].is_some()) => {}
                 _ => {
-                    if let (Op::Unary(Function::Silu(_)), Some(z)) = (entry.op, entry.inputs[0]) {
-                        self.silu[z.id()] = Some(node);
+                    if let Some((family, z)) = self.family(node) {
+                        self.orders[z.id()][family] = Some(node);
                     }
                     let in_tiles = is_unit(self.graph, node) || is_reduction(self.graph, node);
                     let stage = self.facts.computed[id];
@@ -236,20 +237,24 @@ impl<'a> Planner<'a> {
         last
     }
 
-    /// Nodes an instruction writes: one, or all orders of SiLU.
-    pub(super) fn writes(&self, node: Node) -> Vec<Node> {
+    /// The function of which a node is a derivative of some order, and its argument.
+    fn family(&self, node: Node) -> Option<(usize, Node)> {
         let entry = &self.graph.entries[node.id()];
-        let (Op::Unary(Function::Silu(_)), Some(z)) = (entry.op, entry.inputs[0]) else {
+        match (entry.op, entry.inputs[0]) {
+            (Op::Unary(function), Some(z)) => function.order().map(|(family, _)| (family, z)),
+            _ => None,
+        }
+    }
+
+    /// Nodes an instruction writes: one, or all orders of SiLU or GELU.
+    pub(super) fn writes(&self, node: Node) -> Vec<Node> {
+        let family = self.family(node);
+        if family.is_none() {
             return vec![node];
-        };
-        (0..self.graph.entries.len())
-            .filter(|&id| {
-                let e = &self.graph.entries[id];
-                self.facts.needed[id]
-                    && matches!(e.op, Op::Unary(Function::Silu(_)))
-                    && e.inputs[0] == Some(z)
-            })
-            .map(|id| Node(id as u32))
+        }
+        (0..self.graph.entries.len() as u32)
+            .map(Node)
+            .filter(|other| self.facts.needed[other.id()] && self.family(*other) == family)
             .collect()
     }
 
@@ -327,13 +332,15 @@ impl<'a> Planner<'a> {
             },
             accumulate: folded,
             then: then.map(|c| (reader.op, self.place_in(c, band))),
-            silu: [None; 4],
+            orders: [None; 4],
             packed: 0,
         };
-        if matches!(entry.op, Op::Unary(Function::Silu(_))) {
+        if self.family(source).is_some() {
             for write in self.writes(source) {
-                if let Op::Unary(Function::Silu(order)) = self.graph.entries[write.id()].op {
-                    instruction.silu[order as usize] = Some(self.place_in(write, band));
+                if let Op::Unary(function) = self.graph.entries[write.id()].op
+                    && let Some((_, order)) = function.order()
+                {
+                    instruction.orders[order] = Some(self.place_in(write, band));
                 }
             }
         }
@@ -369,6 +376,8 @@ impl<'a> Planner<'a> {
         let work = match entry.op {
             Op::MatMul { .. } => flops(instruction.rows, instruction.a_cols, instruction.cols),
             Op::Outer => flops(instruction.a_rows, instruction.a_cols, instruction.b_cols),
+            Op::Scores(blocks) => flops(instruction.rows, instruction.a_cols, blocks.rows),
+            Op::Blend { blocks, .. } => flops(instruction.rows, instruction.cols, blocks.rows),
             _ => 0.0,
         };
         *(if in_tiles {

@@ -1,7 +1,7 @@
 //! One instruction at work: the map from primitives to kernels, over the memory of a program.
 
-use crate::engine::graph::{Function, Op, Rows};
-use crate::engine::kernel::{Real, elementwise, gemm, rows};
+use crate::engine::graph::{Blocks, Function, Op, Rows};
+use crate::engine::kernel::{Real, attention, elementwise, gemm, rows};
 use crate::engine::plan::{Instruction, Place, Plan, Stage};
 
 /// Base addresses of everything an instruction can name.
@@ -25,6 +25,16 @@ pub(super) struct Block {
     pub(super) of: usize,
     pub(super) start: usize,
     pub(super) len: usize,
+}
+
+/// Squares of rows that look at each other, among `rows` rows of `cols` columns.
+fn squares(blocks: Blocks, rows: usize, cols: usize) -> attention::Squares {
+    attention::Squares {
+        blocks: rows / blocks.rows,
+        n: blocks.rows,
+        heads: blocks.heads,
+        width: cols / blocks.heads,
+    }
 }
 
 impl<T: Real> Memory<'_, T> {
@@ -147,11 +157,14 @@ impl<T: Real> Memory<'_, T> {
                 Op::RowSum => rows::row_sum(isa, m, i.a_cols, a, out),
                 Op::BroadcastColumns => rows::broadcast_columns(isa, m, i.cols, a, out),
                 Op::Unary(function) => match function {
-                    Function::Silu(_) => {
-                        let outs = i.silu.map(|place| {
+                    Function::Silu(_) | Function::Gelu(_) => {
+                        let outs = i.orders.map(|place| {
                             place.map_or(std::ptr::null_mut(), |p| self.write(p, i.cols))
                         });
-                        elementwise::silu_orders(isa, n, a, outs)
+                        match function {
+                            Function::Gelu(_) => elementwise::gelu_orders(isa, n, a, outs),
+                            _ => elementwise::silu_orders(isa, n, a, outs),
+                        }
                     }
                     Function::Sigmoid => elementwise::logistic(isa, n, a, out),
                     Function::Softplus => elementwise::softplus(isa, n, a, out),
@@ -163,6 +176,14 @@ impl<T: Real> Memory<'_, T> {
                 },
                 Op::LogSumExp => rows::log_sum_exp(isa, m, i.a_cols, a, out),
                 Op::Softmax => rows::softmax(isa, m, i.cols, a, out),
+                Op::Scores(blocks) => {
+                    let of = squares(blocks, m, i.a_cols);
+                    attention::scores(isa, of, a, b, out)
+                }
+                Op::Blend { blocks, transposed } => {
+                    let of = squares(blocks, m, i.cols);
+                    attention::blend(isa, of, a, b, out, transposed)
+                }
                 Op::Slice(start) => rows::slice(isa, m, i.a_cols, start, i.cols, a, out),
                 Op::Pad(start) => rows::pad(isa, m, i.cols, start, i.a_cols, a, out),
                 Op::Gather(pattern) => {

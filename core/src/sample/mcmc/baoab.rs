@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Draws, HeldEnergy, Scratch, State, StepInfo, positive};
+use super::{Draws, HeldEnergy, Scratch, State, StepInfo, each_mass, positive, unadjusted_info};
 use crate::Result;
 
 /// Whom to cite.
@@ -33,14 +33,13 @@ impl Baoab {
         positive("friction of baoab", self.friction)?;
         positive("mass of baoab", self.mass)
     }
+}
 
-    /// Momenta from their equilibrium, N(0, m).
-    pub(super) fn prepare(&self, draws: Draws, state: &mut State) {
-        let mut noise = vec![0f32; state.points.len()];
-        draws.normals(state.dim, &mut noise);
-        let root = self.mass.sqrt();
-        state.momentum = noise.iter().map(|z| root * f64::from(*z)).collect();
-    }
+/// What friction leaves of a momentum in a time `h`, `c = exp(-friction h)`, and the share of fresh noise that keeps its variance,
+/// `sqrt(1 - c^2)`, without cancellation for small `h`.
+pub(crate) fn thermostat(friction: f64, h: f64) -> (f64, f64) {
+    let fresh = (-(-2.0 * friction * h).exp_m1()).sqrt();
+    ((-friction * h).exp(), fresh)
 }
 
 /// B: `p += h/2 score`; A: `y += h/2 p / m`; O: `p <- c p + sqrt(m (1 - c^2)) z`, `c = exp(-friction h)`; then A and B again.
@@ -54,28 +53,24 @@ pub(super) fn step(
     scratch: &mut Scratch,
 ) -> StepInfo {
     draws.normals(state.dim, &mut scratch.noise);
-    let keep = (-kernel.friction * h).exp();
-    // 1 - c^2 without cancellation for small h.
-    let fresh = (-kernel.mass * (-2.0 * kernel.friction * h).exp_m1()).sqrt();
-    let drift = 0.5 * h / kernel.mass;
-    for (((y, p), score), z) in state
+    let (keep, fresh) = thermostat(kernel.friction, h);
+    for ((((y, p), score), z), mass) in state
         .points
         .iter_mut()
         .zip(&mut state.momentum)
         .zip(&state.score)
         .zip(&scratch.noise)
+        .zip(each_mass(&state.masses, &kernel.mass))
     {
+        let drift = 0.5 * h / mass;
         *p += 0.5 * h * score;
         *y += drift * *p;
-        *p = keep * *p + fresh * f64::from(*z);
+        *p = keep * *p + mass.sqrt() * fresh * f64::from(*z);
         *y += drift * *p;
     }
     state.evaluate(target);
     for (p, score) in state.momentum.iter_mut().zip(&state.score) {
         *p += 0.5 * h * score;
     }
-    StepInfo {
-        acceptance: 1.0,
-        divergences: state.energy.iter().filter(|u| !u.is_finite()).count(),
-    }
+    unadjusted_info(state)
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Draws, HeldEnergy, Scratch, State, StepInfo, metropolis, positive};
+use super::{Draws, HeldEnergy, Scratch, State, StepInfo, each_mass, metropolis, positive};
 use crate::rng::{Purpose, Stream};
 use crate::{Error, Result};
 
@@ -10,7 +10,7 @@ use crate::{Error, Result};
 pub(crate) const CITES: crate::citation::Cites = &["duane1987hybrid"];
 
 /// An energy error beyond this (kT) says that the integrator has lost the trajectory, as in Stan.
-const LOST: f64 = 1000.0;
+pub(super) const LOST: f64 = 1000.0;
 
 /// See the module's text. The step size is the time of one leapfrog step.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -56,10 +56,13 @@ pub(super) fn step(
     state: &mut State,
     scratch: &mut Scratch,
 ) -> StepInfo {
-    let (dim, mass) = (state.dim, kernel.mass);
+    let dim = state.dim;
+    let masses = state.masses.clone();
+    let masses = || each_mass(&masses, &kernel.mass);
     draws.normals(dim, &mut scratch.noise);
     scratch.momentum.clear();
-    let momenta = scratch.noise.iter().map(|z| mass.sqrt() * f64::from(*z));
+    let momenta = scratch.noise.iter().zip(masses());
+    let momenta = momenta.map(|(z, m)| m.sqrt() * f64::from(*z));
     scratch.momentum.extend(momenta);
     scratch.points.copy_from_slice(&state.points);
     scratch.score.copy_from_slice(&state.score);
@@ -76,7 +79,8 @@ pub(super) fn step(
             *p += kick * score;
         }
         if k < leapfrog {
-            for (y, p) in scratch.points.iter_mut().zip(&scratch.momentum) {
+            let moving = scratch.points.iter_mut().zip(&scratch.momentum);
+            for ((y, p), mass) in moving.zip(masses()) {
                 *y += step * p / mass;
             }
             scratch.evaluate(target);
@@ -88,8 +92,9 @@ pub(super) fn step(
             .iter()
             .map(|z| f64::from(*z).powi(2))
             .sum();
-        let new: f64 = scratch.momentum[at].iter().map(|p| p * p).sum();
-        state.energy[row] - scratch.energy[row] + 0.5 * (old - new / mass)
+        let new = scratch.momentum[at].iter().zip(masses());
+        let new: f64 = new.map(|(p, mass)| p * p / mass).sum();
+        state.energy[row] - scratch.energy[row] + 0.5 * (old - new)
     };
     metropolis(draws, state, scratch, log_ratio, |row, state| {
         log_ratio(row, state) < -LOST

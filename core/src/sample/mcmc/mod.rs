@@ -4,8 +4,10 @@
 //! evaluates the energy once per step ([`Hmc`]: once per leapfrog step): what it needs at the present points is kept in the
 //! [`State`]. Step sizes are numbers from outside, tuned elsewhere ([`StepSize`](super::StepSize)).
 
-mod baoab;
+pub(crate) mod baoab;
+mod ghmc;
 mod hmc;
+mod langevin_leapfrog;
 mod mala;
 mod random_walk;
 #[cfg(test)]
@@ -13,10 +15,14 @@ mod tests;
 mod unadjusted;
 
 pub use baoab::Baoab;
+pub use ghmc::Ghmc;
 pub use hmc::Hmc;
+pub use langevin_leapfrog::LangevinLeapfrog;
 pub use mala::Mala;
 pub use random_walk::RandomWalk;
 pub use unadjusted::Unadjusted;
+
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -25,8 +31,15 @@ use crate::rng::{Purpose, Stream, fill_normal_rows};
 use crate::{Error, Result};
 
 /// Whom the methods of this folder cite, by file.
-pub const CITES: crate::citation::Table =
-    crate::citation::cited![random_walk, mala, hmc, baoab, unadjusted,];
+pub const CITES: crate::citation::Table = crate::citation::cited![
+    random_walk,
+    mala,
+    hmc,
+    ghmc,
+    baoab,
+    langevin_leapfrog,
+    unadjusted,
+];
 
 /// An energy held at one time: the density `exp(-U(t, y))` of a chain.
 #[derive(Clone, Copy)]
@@ -49,11 +62,30 @@ pub struct State {
     pub score: Vec<f64>,
     /// Momenta of kernels that carry them from step to step; empty otherwise.
     pub momentum: Vec<f64>,
+    /// A mass over kT for each coordinate of a row, in place of the kernel's own; empty otherwise.
+    masses: Arc<[f64]>,
 }
 
 impl State {
     /// Evaluates the target at the points. A start of infinite or undefined energy is refused.
     pub fn new(target: HeldEnergy<'_>, points: Vec<f64>, kernel: &Kernel) -> Result<State> {
+        let state = State::anywhere(target, points, kernel)?;
+        match state.energy.iter().position(|u| !u.is_finite()) {
+            Some(row) => Err(Error::Value {
+                name: "start of a chain",
+                found: format!("energy {} at point {row}", state.energy[row]),
+                expected: "points where the target has a density; start elsewhere".into(),
+            }),
+            None => Ok(state),
+        }
+    }
+
+    /// The same for chains under way, some of which may be lost.
+    pub(super) fn anywhere(
+        target: HeldEnergy<'_>,
+        points: Vec<f64>,
+        kernel: &Kernel,
+    ) -> Result<State> {
         let dim = target.energy.dim();
         if points.is_empty() || !points.len().is_multiple_of(dim) {
             return Err(Error::Shape {
@@ -68,17 +100,11 @@ impl State {
             energy: vec![0.0; rows],
             score: vec![0.0; if kernel.uses_score() { points.len() } else { 0 }],
             momentum: Vec::new(),
+            masses: Arc::new([]),
             points,
         };
         state.evaluate(target);
-        match state.energy.iter().position(|u| !u.is_finite()) {
-            Some(row) => Err(Error::Value {
-                name: "start of a chain",
-                found: format!("energy {} at point {row}", state.energy[row]),
-                expected: "points where the target has a density; start elsewhere".into(),
-            }),
-            None => Ok(state),
-        }
+        Ok(state)
     }
 
     /// Evaluates another target (the same energy at another time, say) at the same points.
@@ -89,6 +115,30 @@ impl State {
         } else {
             energy.energy_and_score(&[time], &self.points, &mut self.energy, &mut self.score);
         }
+    }
+
+    /// Gives each coordinate of a row a mass of its own, over kT: the kernels that know masses then use these.
+    pub fn set_masses(&mut self, masses: &[f64]) -> Result<()> {
+        if masses.len() != self.dim {
+            return Err(Error::Shape {
+                what: "the masses".into(),
+                found: format!("{} numbers", masses.len()),
+                expected: format!("{}, one for each coordinate", self.dim),
+            });
+        }
+        for mass in masses {
+            positive("mass of a coordinate", *mass)?;
+        }
+        self.masses = masses.into();
+        Ok(())
+    }
+
+    /// Momenta from their equilibrium, N(0, m).
+    fn draw_momenta(&mut self, draws: Draws, own: f64) {
+        let mut noise = vec![0f32; self.points.len()];
+        draws.normals(self.dim, &mut noise);
+        let momenta = noise.iter().zip(each_mass(&self.masses, &own));
+        self.momentum = momenta.map(|(z, m)| m.sqrt() * f64::from(*z)).collect();
     }
 
     /// Dimension of a point.
@@ -116,6 +166,15 @@ impl State {
             gather_rows(values, width, ancestors, spare);
         }
     }
+}
+
+/// The mass of every coordinate of all rows, one after the other: those of a row again and again, or the kernel's own.
+fn each_mass<'a>(masses: &'a [f64], own: &'a f64) -> impl Iterator<Item = f64> + 'a {
+    let masses = match masses {
+        [] => std::slice::from_ref(own),
+        masses => masses,
+    };
+    masses.iter().copied().cycle()
 }
 
 /// Row `i` of `values` becomes what row `ancestors[i]` was.
@@ -208,8 +267,12 @@ pub enum Kernel {
     Mala(Mala),
     /// Hamiltonian Monte Carlo.
     Hmc(Hmc),
+    /// Underdamped Langevin dynamics with an acceptance test.
+    Ghmc(Ghmc),
     /// Underdamped Langevin dynamics, BAOAB splitting.
     Baoab(Baoab),
+    /// Underdamped Langevin dynamics, velocities half a step behind.
+    LangevinLeapfrog(LangevinLeapfrog),
     /// Overdamped Langevin dynamics without adjustment.
     Unadjusted(Unadjusted),
 }
@@ -222,7 +285,15 @@ impl Default for Kernel {
 
 impl Kernel {
     /// The names of all kernels, as [`Kernel::by_name`] takes them.
-    pub const NAMES: [&'static str; 5] = ["random-walk", "mala", "hmc", "baoab", "unadjusted"];
+    pub const NAMES: [&'static str; 7] = [
+        "random-walk",
+        "mala",
+        "hmc",
+        "ghmc",
+        "baoab",
+        "langevin-leapfrog",
+        "unadjusted",
+    ];
 
     /// The kernel of that name with its default settings.
     pub fn by_name(name: &str) -> Result<Kernel> {
@@ -230,7 +301,9 @@ impl Kernel {
             "random-walk" => Ok(Kernel::RandomWalk(RandomWalk {})),
             "mala" => Ok(Kernel::Mala(Mala {})),
             "hmc" => Ok(Kernel::Hmc(Hmc::default())),
+            "ghmc" => Ok(Kernel::Ghmc(Ghmc::default())),
             "baoab" => Ok(Kernel::Baoab(Baoab::default())),
+            "langevin-leapfrog" => Ok(Kernel::LangevinLeapfrog(LangevinLeapfrog::default())),
             "unadjusted" => Ok(Kernel::Unadjusted(Unadjusted {})),
             _ => Err(Error::Value {
                 name: "kernel",
@@ -246,7 +319,9 @@ impl Kernel {
             Kernel::RandomWalk(_) => "random-walk",
             Kernel::Mala(_) => "mala",
             Kernel::Hmc(_) => "hmc",
+            Kernel::Ghmc(_) => "ghmc",
             Kernel::Baoab(_) => "baoab",
+            Kernel::LangevinLeapfrog(_) => "langevin-leapfrog",
             Kernel::Unadjusted(_) => "unadjusted",
         }
     }
@@ -255,7 +330,9 @@ impl Kernel {
     pub fn validate(&self) -> Result<()> {
         match self {
             Kernel::Hmc(kernel) => kernel.validate(),
+            Kernel::Ghmc(kernel) => kernel.validate(),
             Kernel::Baoab(kernel) => kernel.validate(),
+            Kernel::LangevinLeapfrog(kernel) => kernel.validate(),
             _ => Ok(()),
         }
     }
@@ -271,7 +348,9 @@ impl Kernel {
         match self {
             Kernel::RandomWalk(_) => Some(0.3),
             Kernel::Mala(_) | Kernel::Hmc(_) => Some(0.75),
-            Kernel::Baoab(_) | Kernel::Unadjusted(_) => None,
+            // A refused step turns the momentum around: only few may be.
+            Kernel::Ghmc(_) => Some(0.95),
+            Kernel::Baoab(_) | Kernel::LangevinLeapfrog(_) | Kernel::Unadjusted(_) => None,
         }
     }
 
@@ -281,10 +360,20 @@ impl Kernel {
         self.target_acceptance().is_some()
     }
 
-    /// What a kernel needs before its first step: BAOAB draws momenta.
+    /// The kernel's own mass, if it carries momenta from step to step.
+    fn carried_mass(&self) -> Option<f64> {
+        match self {
+            Kernel::Ghmc(kernel) => Some(kernel.mass),
+            Kernel::Baoab(kernel) => Some(kernel.mass),
+            Kernel::LangevinLeapfrog(kernel) => Some(kernel.mass),
+            _ => None,
+        }
+    }
+
+    /// What a kernel needs before its first step: those that carry momenta draw them.
     pub fn prepare(&self, draws: Draws, state: &mut State) {
-        if let Kernel::Baoab(kernel) = self {
-            kernel.prepare(draws, state);
+        if let Some(mass) = self.carried_mass() {
+            state.draw_momenta(draws, mass);
         }
     }
 
@@ -302,7 +391,11 @@ impl Kernel {
             Kernel::RandomWalk(_) => random_walk::step(draws, target, step, state, scratch),
             Kernel::Mala(_) => mala::step(draws, target, step, state, scratch),
             Kernel::Hmc(kernel) => hmc::step(kernel, draws, target, step, state, scratch),
+            Kernel::Ghmc(kernel) => ghmc::step(kernel, draws, target, step, state, scratch),
             Kernel::Baoab(kernel) => baoab::step(kernel, draws, target, step, state, scratch),
+            Kernel::LangevinLeapfrog(kernel) => {
+                langevin_leapfrog::step(kernel, draws, target, step, state, scratch)
+            }
             Kernel::Unadjusted(_) => unadjusted::step(draws, target, step, state, scratch),
         }
     }
@@ -337,6 +430,14 @@ fn metropolis(
     }
     info.acceptance /= state.rows() as f64;
     info
+}
+
+/// What a step without acceptance test tells.
+fn unadjusted_info(state: &State) -> StepInfo {
+    StepInfo {
+        acceptance: 1.0,
+        divergences: state.energy.iter().filter(|u| !u.is_finite()).count(),
+    }
 }
 
 /// Error of a kernel's number that must be positive and finite.

@@ -9,7 +9,7 @@ use crate::energy::exact::ExactPath;
 use crate::process::Process;
 use crate::system::two_modes;
 
-const ALL: [&str; 5] = Kernel::NAMES;
+const ALL: [&str; 7] = Kernel::NAMES;
 
 /// Mean and standard error of the mean.
 fn estimate(values: impl Iterator<Item = f64>) -> (f64, f64) {
@@ -64,7 +64,12 @@ fn adjusted_kernels_leave_an_asymmetric_mixture_as_it_is() {
         time,
     };
     let n = 20_000;
-    for (name, step) in [("random-walk", 0.7), ("mala", 0.45), ("hmc", 0.9)] {
+    for (name, step) in [
+        ("random-walk", 0.7),
+        ("mala", 0.45),
+        ("hmc", 0.9),
+        ("ghmc", 1.3),
+    ] {
         let start = path.sample(time, n, 8);
         let kernel = match Kernel::by_name(name).unwrap() {
             Kernel::Hmc(_) => Kernel::Hmc(Hmc {

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Draws, HeldEnergy, Scratch, State, StepInfo};
+use super::{Draws, HeldEnergy, Scratch, State, StepInfo, unadjusted_info};
 
 /// Whom to cite.
 pub(crate) const CITES: crate::citation::Cites = &["song2019generative"];
@@ -32,8 +32,5 @@ pub(super) fn step(
         *y += h * score + kick * f64::from(*z);
     }
     state.evaluate(target);
-    StepInfo {
-        acceptance: 1.0,
-        divergences: state.energy.iter().filter(|u| !u.is_finite()).count(),
-    }
+    unadjusted_info(state)
 }

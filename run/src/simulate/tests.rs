@@ -1,0 +1,152 @@
+//! Simulations as a whole: keeping, resuming, chains that leave.
+
+use super::*;
+use crate::Silent;
+use diffclf::energy::compose::Expression;
+use diffclf::system::System;
+use std::cell::Cell;
+
+fn simulation() -> Simulation {
+    Simulation {
+        scheme: Scheme::Baoab,
+        units: Units::Reduced,
+        step: 0.005,
+        friction: 1.0,
+        temperature: 23.0,
+        masses: vec![0.5],
+        frames: 40,
+        thin: 5,
+        time: None,
+        bonds: Vec::new(),
+        particles: false,
+        seed: 3,
+    }
+}
+
+/// Stops after so many looks.
+struct Impatient(Cell<u32>);
+
+impl Watch for Impatient {
+    fn begin(&self, _label: &str, _total: u64, _done: u64) -> Box<dyn crate::Bar> {
+        Box::new(Silent)
+    }
+
+    fn note(&self, _text: &str) {}
+
+    fn stopped(&self) -> bool {
+        self.0.set(self.0.get().saturating_sub(1));
+        self.0.get() == 0
+    }
+}
+
+#[test]
+fn an_interrupted_simulation_goes_on_to_the_same_numbers() {
+    let expression = Expression::parse("A").unwrap();
+    let landscape = Landscape {
+        expression: &expression,
+        models: &[],
+        systems: &[("A", "mueller-brown")],
+        system_seed: 0,
+    };
+    let start = System::by_name("mueller-brown", 2, 0).unwrap().sample(6, 1);
+    let start: Vec<f64> = start.iter().map(|x| f64::from(*x)).collect();
+    let place = tempfile::tempdir().unwrap();
+    let output = place.path().join("out.npy");
+    for scheme in [Scheme::Baoab, Scheme::LangevinLeapfrog, Scheme::Ghmc] {
+        let asked = Simulation {
+            scheme,
+            ..simulation()
+        };
+        let run = |threads: usize, keeping: Option<&Keeping>, watch: &dyn Watch| {
+            let keeping = keeping.map(|keeping| (keeping, Duration::ZERO));
+            asked.run(
+                &landscape,
+                &start,
+                &start,
+                (threads, Isa::detect()),
+                keeping,
+                watch,
+            )
+        };
+        let whole = run(1, None, &Silent).unwrap().finish("");
+        assert_eq!((whole.points.len(), whole.energies.len()), (480, 240));
+        let keeping = Keeping::beside(&output, serde_json::json!({"a": 1}));
+        let error = run(2, Some(&keeping), &Impatient(Cell::new(3)))
+            .err()
+            .unwrap();
+        assert!(matches!(error, Error::Interrupted(_)), "{error}");
+        // Other settings are refused; the same go on.
+        let other = Keeping::beside(&output, serde_json::json!({"a": 2}));
+        let refused = run(2, Some(&other), &Silent).err().unwrap().to_string();
+        assert!(refused.contains("other settings"), "{refused}");
+        let again = run(3, Some(&keeping), &Silent).unwrap().finish("");
+        assert_eq!(
+            (again.points, again.energies),
+            (whole.points, whole.energies)
+        );
+        keeping.finish().unwrap();
+        assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
+    }
+}
+
+#[test]
+fn what_cannot_be_is_refused_by_name() {
+    let asked = simulation();
+    let refused = |asked: Simulation, dim: usize| asked.check(3, dim).unwrap_err().to_string();
+    let with = |change: fn(&mut Simulation)| {
+        let mut asked = asked.clone();
+        change(&mut asked);
+        asked
+    };
+    assert!(refused(with(|s| s.step = 0.0), 2).contains("step is 0"));
+    assert!(refused(with(|s| s.temperature = f64::NAN), 2).contains("temperature"));
+    assert!(refused(with(|s| s.frames = 0), 2).contains("frames"));
+    assert!(refused(with(|s| s.thin = usize::MAX), 2).contains("thin"));
+    assert!(refused(with(|s| s.frames = 1 << 40), 2).contains("memory"));
+    assert!(refused(with(|s| s.bonds = vec![[0, 2]]), 6).contains("0-2"));
+    assert!(asked.check(3, 2).is_ok());
+}
+
+#[test]
+fn chains_on_a_cliff_are_named() {
+    // A step far too large throws chains out of the surface.
+    let expression = Expression::parse("A").unwrap();
+    let landscape = Landscape {
+        expression: &expression,
+        models: &[],
+        systems: &[("A", "mueller-brown")],
+        system_seed: 0,
+    };
+    let start = System::by_name("mueller-brown", 2, 0)
+        .unwrap()
+        .sample(50, 1);
+    let start: Vec<f64> = start.iter().map(|x| f64::from(*x)).collect();
+    let asked = Simulation {
+        step: 0.3,
+        ..simulation()
+    };
+    let machine = (2, Isa::detect());
+    let found = asked
+        .run(&landscape, &start, &start, machine, None, &Silent)
+        .unwrap()
+        .finish("");
+    let summary = &found.summary;
+    assert!(
+        !summary.departures.is_empty() && summary.departures[0].text().contains("left the data")
+    );
+    assert_eq!(found.points.len(), 50 * 40 * 2);
+    assert!(
+        asked
+            .run(&landscape, &start, &start, machine, None, &Silent)
+            .is_ok()
+    );
+    let timed = Simulation {
+        time: Some(0.5),
+        ..asked
+    };
+    assert!(
+        timed
+            .run(&landscape, &start, &start, machine, None, &Silent)
+            .is_err()
+    );
+}
