@@ -354,8 +354,8 @@ impl Observing {
             .map(|(name, observable)| (name.clone(), observable.is_periodic(), Vec::new()))
             .collect();
         let limits = self.limits_of(&periodic, &found, &reference);
-        let js = |a: &Plane<'_>, b: &Plane<'_>| Ok(jensen_shannon(a, b, self.bins, self.limits)?);
-        let pmf = |a: &Plane<'_>, b: &Plane<'_>| Ok(pmf_error(a, b, self.bins, limits)?);
+        let js = |a: &Plane<'_>, b: &Plane<'_>| jensen_shannon(a, b, self.bins, self.limits);
+        let pmf = |a: &Plane<'_>, b: &Plane<'_>| pmf_error(a, b, self.bins, limits);
         Ok(Distances {
             bins: self.bins,
             limits,
