@@ -67,6 +67,7 @@ pub fn exit_code(error: &Error) -> u8 {
         | Error::NoRun { .. }
         | Error::OtherData { .. }
         | Error::OtherSettings { .. }
+        | Error::OtherModel { .. }
         | Error::Read { .. }
         | Error::Exists { .. }
         | Error::Appeared { .. }
@@ -92,6 +93,7 @@ fn core_exit_code(error: &CoreError) -> u8 {
         CoreError::NonFinite { .. }
         | CoreError::ModelNotFinite { .. }
         | CoreError::Diverged { .. }
+        | CoreError::Unstable { .. }
         | CoreError::PoorOverlap { .. }
         | CoreError::Disconnected { .. }
         | CoreError::NotConverged { .. } => EXIT_NUMERICAL,
@@ -210,6 +212,11 @@ mod tests {
                 Error::OtherSettings { folder: path() },
                 EXIT_USAGE,
                 "config.toml",
+            ),
+            (
+                Error::OtherModel { from: path() },
+                EXIT_USAGE,
+                "do not give the model",
             ),
             (
                 Error::Read {

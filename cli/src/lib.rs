@@ -17,7 +17,7 @@ mod terminal;
 use clap::{Parser, Subcommand};
 use commands::{
     anneal, compare, compose, convert, demo, density, diagnose, evaluate, free_energy, inspect,
-    observe, report, reproduce, sample, selftest, simulate, train,
+    molecule, observe, report, reproduce, rows, sample, selftest, simulate, surface, train, weight,
 };
 use std::ffi::OsString;
 
@@ -50,6 +50,9 @@ enum Command {
     Report(report::Args),
     FreeEnergy(free_energy::Args),
     Density(density::Args),
+    Weight(weight::Args),
+    Surface(surface::Args),
+    Rows(rows::Args),
     Sample(sample::Args),
     Compose(Box<compose::Args>),
     Anneal(Box<anneal::Args>),
@@ -58,6 +61,7 @@ enum Command {
     Observe(observe::Args),
     Convert(convert::Args),
     Inspect(inspect::Args),
+    Molecule(molecule::Args),
     Reproduce(reproduce::Args),
     Selftest(selftest::Args),
 }
@@ -81,6 +85,9 @@ pub fn main_with(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Report(args) => report::run(args),
         Command::FreeEnergy(args) => free_energy::run(args),
         Command::Density(args) => density::run(args),
+        Command::Weight(args) => weight::run(args),
+        Command::Surface(args) => surface::run(args),
+        Command::Rows(args) => rows::run(args),
         Command::Sample(args) => sample::run(args),
         Command::Compose(args) => compose::run(*args),
         Command::Anneal(args) => anneal::run(*args),
@@ -89,6 +96,7 @@ pub fn main_with(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Observe(args) => observe::run(args),
         Command::Convert(args) => convert::run(args),
         Command::Inspect(args) => inspect::run(args),
+        Command::Molecule(args) => molecule::run(args),
         Command::Reproduce(args) => reproduce::run(args),
         Command::Selftest(args) => selftest::run(args),
     };

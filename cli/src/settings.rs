@@ -5,8 +5,10 @@ use diffclf::energy::Form;
 use diffclf::process::{Process, Spacing, TimeSampler};
 use diffclf::train::Decay;
 use diffclf_run::base::BaseKind;
+use diffclf_run::molecule::MoleculeChoice;
 use diffclf_run::named::{Named, word};
 use diffclf_run::network::NetworkChoice;
+use diffclf_run::particles::CentreKind;
 use diffclf_run::settings::{LARGEST_SEED, ScaleKind, Settings};
 use diffclf_run::{Error, Result};
 use serde::Serialize;
@@ -40,6 +42,15 @@ pub struct SettingsArgs {
     /// How columns are scaled: column, each by its own spread; whiten, by their covariance; common, all by one; none [default: column; common for particles, two endpoints and systems]
     #[arg(long, value_name = "SCALE", help_heading = "Data", value_parser = word::<ScaleKind>)]
     pub scale: Option<ScaleKind>,
+    /// Columns that are periodic, by number (from 0) or name, with their periods: 0,1 or phi,psi or 4:24 [default: recognised where values fill a circle of 2 pi or 360; none for none]
+    #[arg(long, value_name = "COLUMNS", help_heading = "Data")]
+    pub periodic: Option<String>,
+    /// Columns that are positive, learned as logarithms [default: recognised where values are skewed and reach down to zero; none for none]
+    #[arg(long, value_name = "COLUMNS", help_heading = "Data")]
+    pub positive: Option<String>,
+    /// Columns that lie between bounds, COLUMN:LOW:HIGH, such as 2:0:1 [default: none]
+    #[arg(long, value_name = "COLUMNS", help_heading = "Data")]
+    pub bounded: Option<String>,
     /// Add uniform noise as wide as one step to columns whose values are rounded: integers and grids have no density
     #[arg(
         long,
@@ -85,7 +96,7 @@ pub struct SettingsArgs {
     /// Columns of a hidden layer [default: 128; 32 or 64 for few given rows]
     #[arg(long, value_name = "COLUMNS", help_heading = "Model")]
     pub width: Option<usize>,
-    /// Hidden layers [default: 4]
+    /// Hidden layers [default: 4; 2 for a transformer]
     #[arg(long, value_name = "LAYERS", help_heading = "Model")]
     pub depth: Option<usize>,
     /// Sinusoidal time features [default: 64]
@@ -94,6 +105,28 @@ pub struct SettingsArgs {
     /// Number of particles in a row: the energy knows neither their frame nor, where they are alike, their names
     #[arg(long, value_name = "N", help_heading = "Model")]
     pub particles: Option<usize>,
+    /// The centre of all particles: free, no part of the model, whose log-densities have three dimensions less in space; or kept, as any other
+    /// column [default: free for egnn and transformer]
+    #[arg(long, value_name = "CENTRE", help_heading = "Model", value_parser = word::<CentreKind>)]
+    pub centre: Option<CentreKind>,
+    /// Turn each row of particles at random when it is trained on [default: for a transformer, unless rows are aligned]
+    #[arg(
+        long,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        value_name = "BOOL",
+        help_heading = "Data"
+    )]
+    pub rotate: Option<bool>,
+    /// Turn each row of particles onto the first one, without a reflection; so are rows that the model is asked about
+    #[arg(
+        long,
+        num_args = 0,
+        default_missing_value = "true",
+        help_heading = "Data"
+    )]
+    pub align: Option<bool>,
     #[arg(long, help = help::form(), value_name = "FORM", help_heading = "Model", value_parser = word::<Form>)]
     pub form: Option<Form>,
     /// What the energy stands on: gaussian, mixture (fitted to the rows) or auto [default: auto: a mixture for rows that are given]
@@ -154,10 +187,14 @@ pub struct SettingsArgs {
     #[arg(skip)]
     pub kernel: Option<String>,
 
-    /// The network: mlp, pairs, egnn, or with parameters '{kind = "egnn", types = [0, 1, 0], bonds = [[0, 1]], cross = true}' [default:
-    /// mlp; pairs if there are particles]
+    /// The network: mlp, pairs, egnn, transformer, or with parameters '{kind = "egnn", types = [0, 1, 0], bonds = [[0, 1]], cross = true}'
+    /// or '{kind = "transformer", types = [0, 1, 2], heads = 8, head_width = 64}' [default: mlp; pairs if there are particles]
     #[arg(long, value_name = "NETWORK", help_heading = "Model")]
     pub network: Option<Named<NetworkChoice>>,
+    /// The molecule that the rows are frames of (nm), for objectives that compare with its exact energies:
+    /// '{topology = "aldp.prmtop", solvents = ["1", "0"], temperature = 300.0}', one solvent for each endpoint
+    #[arg(long, value_name = "MOLECULE", help_heading = "Data")]
+    pub molecule: Option<MoleculeChoice>,
     #[arg(long, help = help::process(), value_name = "PROCESS", help_heading = "Model")]
     pub process: Option<Named<Process>>,
     #[arg(long, help = help::spacing(), value_name = "SPACING", help_heading = "Model")]
@@ -225,6 +262,9 @@ mod tests {
         let call = [
             "config",
             "output",
+            "quick",
+            "time",
+            "from",
             "resume",
             "force",
             "checkpoint_every",

@@ -8,13 +8,18 @@ use std::time::Instant;
 use diffclf::Result;
 use diffclf::energy::{Coordinates, Form, LearnedEnergy, ModelSpec};
 use diffclf::engine::{Isa, Pool};
-use diffclf::network::NetworkSpec;
+use diffclf::network::{EgnnSpec, NetworkSpec};
 use diffclf::objective::parse_terms;
 use diffclf::process::sampler::GridStratified;
 use diffclf::process::{Process, TimeSampler};
 use diffclf::rng::{Part, Purpose, Stream};
 use diffclf::system::System;
 use diffclf::train::{Adam, Endpoints, InMemory, Losses, Shuffled, Source, Step, StepSpec, clip};
+
+/// Particles of the cases over a molecule: those of alanine dipeptide, by element.
+const ATOMS: [u32; 22] = [
+    0, 1, 0, 0, 1, 2, 3, 0, 1, 0, 1, 0, 0, 0, 1, 2, 3, 0, 1, 0, 0, 0,
+];
 
 /// What is timed.
 #[derive(Clone)]
@@ -26,8 +31,17 @@ struct Case {
 }
 
 impl Case {
-    /// `dsm-d8`, `clf4-d128`, `si2-d8`: objective, levels and dimension.
+    /// `dsm-d8`, `clf4-d128`, `si2-d8`: objective, levels and dimension; `clf2-egnn64x4`: an EGNN of that width and depth.
     fn by_name(name: &str) -> Option<Case> {
+        if let Some((kind, size)) = name.split_once("-egnn") {
+            let mut case = Case::by_name(&format!("{kind}-d{}", 3 * ATOMS.len()))?;
+            let (width, depth) = size.split_once('x')?;
+            let mut spec = EgnnSpec::new(ATOMS.len(), width.parse().ok()?, depth.parse().ok()?);
+            spec.types = ATOMS.to_vec();
+            case.spec.network = NetworkSpec::Egnn(spec);
+            case.batch = 32;
+            return Some(case);
+        }
         let (kind, dim) = name.split_once("-d")?;
         let dim: usize = dim.parse().ok()?;
         let (objective, levels) = match kind {
@@ -109,8 +123,63 @@ impl Case {
     }
 }
 
-/// Milliseconds of one whole step: noise, loss, gradient, clipping, Adam; the median over blocks of steps.
-fn time_step(case: &Case, pool: Arc<Pool>, isa: Isa, seconds: f64) -> Result<(f64, f64, f64)> {
+/// Seconds that all threads of this process have run together.
+fn cpu_seconds() -> Option<f64> {
+    #[cfg(unix)]
+    {
+        unsafe extern "C" {
+            /// Of the C library: processor time in millionths of a second.
+            safe fn clock() -> std::ffi::c_long;
+        }
+        Some(clock() as f64 * 1e-6)
+    }
+    #[cfg(not(unix))]
+    None
+}
+
+/// Times of the repetitions of some work, in milliseconds: neighbours on the machine lengthen wall times, and far less the time that the
+/// threads themselves ran.
+#[derive(Default)]
+struct Times {
+    wall: Vec<f64>,
+    cpu: Vec<f64>,
+}
+
+impl Times {
+    fn take(&mut self, work: impl FnOnce() -> Result<()>) -> Result<()> {
+        let (cpu, begin) = (cpu_seconds(), Instant::now());
+        work()?;
+        self.wall.push(begin.elapsed().as_secs_f64() * 1e3);
+        if let (Some(before), Some(after)) = (cpu, cpu_seconds()) {
+            self.cpu.push((after - before) * 1e3);
+        }
+        Ok(())
+    }
+
+    fn median(&self) -> f64 {
+        let mut times = self.wall.clone();
+        times.sort_by(f64::total_cmp);
+        times[times.len() / 2]
+    }
+
+    fn json(&self, name: &str, units: usize, flops: f64) -> String {
+        let least = |times: &[f64]| times.iter().copied().fold(f64::MAX, f64::min);
+        let (ms, best) = (self.median(), least(&self.wall));
+        let cpu = if self.cpu.is_empty() {
+            String::new()
+        } else {
+            format!(",\"cpu_ms\":{:.4}", least(&self.cpu))
+        };
+        format!(
+            "{{\"case\":\"{name}\",\"units\":{units},\"ms\":{ms:.4},\"best_ms\":{best:.4}{cpu},\"gflop\":{:.6},\"gflops\":{:.1}}}",
+            flops / 1e9,
+            flops / ms / 1e6
+        )
+    }
+}
+
+/// Times of one whole step: noise, loss, gradient, clipping, Adam; and its floating-point operations.
+fn time_step(case: &Case, pool: Arc<Pool>, isa: Isa, seconds: f64) -> Result<(Times, f64)> {
     let mut step = case.step(pool, isa)?;
     let from = case.endpoints()?;
     let mut params = case.params();
@@ -126,46 +195,59 @@ fn time_step(case: &Case, pool: Arc<Pool>, isa: Isa, seconds: f64) -> Result<(f6
         one(k)?;
     }
     let begin = Instant::now();
-    let mut times = Vec::new();
+    let mut times = Times::default();
     let mut k = 3;
-    while begin.elapsed().as_secs_f64() < seconds || times.len() < 5 {
-        let t = Instant::now();
-        one(k)?;
-        times.push(t.elapsed().as_secs_f64());
+    while begin.elapsed().as_secs_f64() < seconds || times.wall.len() < 5 {
+        times.take(|| one(k))?;
         k += 1;
     }
-    let best = times.iter().copied().fold(f64::MAX, f64::min);
-    Ok((median(times) * 1e3, best * 1e3, step.flops()))
+    Ok((times, step.flops()))
 }
 
-/// Milliseconds for energy and score of 65,536 points.
-fn time_evaluation(dim: usize, pool: Arc<Pool>, isa: Isa, seconds: f64) -> Result<f64> {
-    let (model, points) = evaluation(dim, pool, isa)?;
+/// Times of energy and score of many points at one time, after the first; and how many points.
+fn time_evaluation(
+    name: &str,
+    pool: Arc<Pool>,
+    isa: Isa,
+    seconds: f64,
+) -> Result<Option<(Times, usize)>> {
+    let Some((model, points)) = evaluation(name, pool, isa)? else {
+        return Ok(None);
+    };
+    let dim = model.spec().dim;
     let n = points.len() / dim;
     let (mut energy, mut score) = (vec![0f32; n], vec![0f32; n * dim]);
     let begin = Instant::now();
-    let mut times = Vec::new();
-    while begin.elapsed().as_secs_f64() < seconds || times.len() < 4 {
-        let t = Instant::now();
-        model.evaluate(&[0.3], &points, &mut energy, &mut score);
-        times.push(t.elapsed().as_secs_f64());
+    let mut times = Times::default();
+    model.evaluate(&[0.3], &points, &mut energy, &mut score);
+    while begin.elapsed().as_secs_f64() < seconds || times.wall.len() < 3 {
+        times.take(|| {
+            model.evaluate(&[0.3], &points, &mut energy, &mut score);
+            Ok(())
+        })?;
     }
-    Ok(median(times[1..].to_vec()) * 1e3)
+    Ok(Some((times, n)))
 }
 
-fn evaluation(dim: usize, pool: Arc<Pool>, isa: Isa) -> Result<(LearnedEnergy<f32>, Vec<f32>)> {
-    let Some(case) = Case::by_name(&format!("dsm-d{dim}")) else {
-        unreachable!("a case of that name exists")
+/// The model of a case and points to evaluate it at: 65,536, or 128 molecules.
+fn evaluation(
+    name: &str,
+    pool: Arc<Pool>,
+    isa: Isa,
+) -> Result<Option<(LearnedEnergy<f32>, Vec<f32>)>> {
+    let Some(case) = Case::by_name(&name.replacen("eval", "dsm", 1)) else {
+        return Ok(None);
     };
     let params = case.params();
-    let mut points = vec![0f32; 65_536 * dim];
+    let n = if case.spec.network.particles().is_some() {
+        128
+    } else {
+        65_536
+    };
+    let mut points = vec![0f32; n * case.spec.dim];
     Stream::new(9, Purpose::Test, 0, 0).fill_normal(&mut points);
-    Ok((LearnedEnergy::new(case.spec, params, pool, isa)?, points))
-}
-
-fn median(mut times: Vec<f64>) -> f64 {
-    times.sort_by(f64::total_cmp);
-    times[times.len() / 2]
+    let model = LearnedEnergy::new(case.spec, params, pool, isa)?;
+    Ok(Some((model, points)))
 }
 
 /// Peak of the machine's matrix product as we measure it: the step of a network so wide that nothing else counts.
@@ -189,12 +271,13 @@ fn dump(
     pool: Arc<Pool>,
     isa: Isa,
 ) -> std::result::Result<(), Box<dyn std::error::Error>> {
-    let evaluated: Option<usize> = name.strip_prefix("eval-d").and_then(|d| d.parse().ok());
-    let base = evaluated.map_or(name.to_string(), |d| format!("dsm-d{d}"));
-    let case = Case::by_name(&base).ok_or("unknown case")?;
+    let evaluated = name.starts_with("eval-");
+    let case = Case::by_name(&name.replacen("eval", "dsm", 1)).ok_or("unknown case")?;
     let params = case.params();
+    let mut order = String::new();
     for entry in case.spec.layout().entries() {
         let name = entry.name.strip_prefix("net.").unwrap_or(&entry.name);
+        order += &format!("{name}\n");
         let shape: &[usize] = if entry.rows == 1 || entry.cols == 1 {
             &[entry.rows * entry.cols]
         } else {
@@ -206,9 +289,11 @@ fn dump(
             &params[entry.range()],
         )?;
     }
-    if let Some(d) = evaluated {
-        let (model, points) = evaluation(d, pool, isa)?;
-        let n = 4096;
+    std::fs::write(folder.join("params").join("order.txt"), order)?;
+    if evaluated {
+        let (model, points) = evaluation(name, pool, isa)?.ok_or("unknown case")?;
+        let d = case.spec.dim;
+        let n = (points.len() / d).min(4096);
         let (mut energy, mut score) = (vec![0f32; n], vec![0f32; n * d]);
         model.evaluate(&[0.3], &points[..n * d], &mut energy, &mut score);
         write(&folder.join("points.npy"), &[n, d], &points[..n * d])?;
@@ -232,6 +317,7 @@ fn dump(
     )?;
     let (mut losses, mut gradient) = (Losses::default(), vec![0f32; params.len()]);
     step.run(&params, 0, &from, &mut losses, &mut gradient)?;
+    write(&folder.join("gradient.npy"), &[params.len()], &gradient)?;
     Ok(write(
         &folder.join("loss.npy"),
         &[1],
@@ -290,7 +376,8 @@ fn scaling(pool: &Arc<Pool>, isa: Isa, seconds: f64) -> Result<()> {
         ));
     }
     for (axis, value, case) in cases {
-        let (ms, _, flops) = time_step(&case, pool.clone(), isa, seconds)?;
+        let (times, flops) = time_step(&case, pool.clone(), isa, seconds)?;
+        let ms = times.median();
         println!(
             "{{\"axis\":\"{axis}\",\"value\":{value},\"ms\":{ms:.4},\"gflops\":{:.1}}}",
             flops / ms / 1e6
@@ -322,21 +409,19 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     if let Some(folder) = value("--dump") {
         return dump(&name, Path::new(&folder), pool, isa);
     }
-    if let Some(dim) = name.strip_prefix("eval-d") {
-        let ms = time_evaluation(dim.parse()?, pool, isa, seconds)?;
-        println!("{{\"case\":\"{name}\",\"ms\":{ms:.4}}}");
+    let unknown =
+        "unknown case; one of dsm-dD, clfN-dD, siN-dD, eval-dD, and dsm-, clfN-, eval- of egnnWxL";
+    if name.starts_with("eval-") {
+        let (times, points) = time_evaluation(&name, pool, isa, seconds)?.ok_or(unknown)?;
+        println!("{}", times.json(&name, points, 0.0));
         return Ok(());
     }
-    let case =
-        Case::by_name(&name).ok_or("unknown case; one of dsm-dD, clfN-dD, siN-dD, eval-dD")?;
+    let case = Case::by_name(&name).ok_or(unknown)?;
     if args.iter().any(|a| a == "--plan") {
         print!("{}", case.step(pool, isa)?.program().plan());
         return Ok(());
     }
-    let (ms, best, flops) = time_step(&case, pool, isa, seconds)?;
-    println!(
-        "{{\"case\":\"{name}\",\"ms\":{ms:.4},\"best_ms\":{best:.4},\"gflops\":{:.1}}}",
-        flops / ms / 1e6
-    );
+    let (times, flops) = time_step(&case, pool, isa, seconds)?;
+    println!("{}", times.json(&name, case.batch, flops));
     Ok(())
 }

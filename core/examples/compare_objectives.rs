@@ -65,6 +65,7 @@ impl Comparison {
         Content {
             spec: self.spec.clone(),
             standardisation: Coordinates::identity(self.spec.dim),
+            frame: None,
             record: Record {
                 version: env!("CARGO_PKG_VERSION").into(),
                 settings: settings.clone(),

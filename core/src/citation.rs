@@ -26,15 +26,32 @@ pub fn of(table: Table, file: &str) -> Cites {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{free_energy, metric, sample};
+    use crate::{free_energy, metric, molecule, sample};
 
     /// A new method stands in its folder's table, or here with the files that are no method.
     #[test]
     fn every_method_says_whom_to_cite() {
-        let folders: [(&str, Table, &[&str]); 4] = [
-            ("sample", sample::CITES, &["diffusion", "step_size"]),
+        let folders: [(&str, Table, &[&str]); 5] = [
+            (
+                "sample",
+                sample::CITES,
+                &["diffusion", "step_size", "trips"],
+            ),
             ("sample/mcmc", sample::mcmc::CITES, &[]),
             ("metric", metric::CITES, &["compare", "evaluate"]),
+            (
+                "molecule",
+                molecule::CITES,
+                &[
+                    "bonded",
+                    "coordinates",
+                    "lanes",
+                    "pairs",
+                    "prmtop",
+                    "solvated_energy",
+                    "topology",
+                ],
+            ),
             (
                 "free_energy",
                 free_energy::CITES,

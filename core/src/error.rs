@@ -17,6 +17,16 @@ pub enum Error {
         /// What is allowed.
         expected: String,
     },
+    /// An expression over columns cannot be read.
+    #[error("in '{text}' there is {found}, expected {expected}")]
+    Formula {
+        /// The whole of it.
+        text: String,
+        /// What was found.
+        found: String,
+        /// What belongs there.
+        expected: String,
+    },
     /// An array has the wrong shape.
     #[error("{what} has shape {found}, expected {expected}")]
     Shape {
@@ -118,6 +128,25 @@ pub enum Error {
     ModelContent {
         /// What is missing or contradictory, and what to do.
         problem: String,
+    },
+    /// A file of Amber's that cannot be used.
+    #[error("the Amber {what} cannot be used: {problem}")]
+    Amber {
+        /// Topology or coordinates.
+        what: &'static str,
+        /// What is wrong, and what to do.
+        problem: String,
+    },
+    /// Molecular dynamics left the finite numbers.
+    #[error(
+        "replica {replica} of the molecule is not finite after {time} ps: take a smaller time step, or start from coordinates of \
+         lower energy"
+    )]
+    Unstable {
+        /// Which copy.
+        replica: usize,
+        /// Time since the start, ps.
+        time: f64,
     },
     /// A writer failed.
     #[error("writing failed: {0}; check the free space and the permissions of the folder")]

@@ -15,6 +15,8 @@
 //! 6. [`metric`]: how close a model is to the truth, where the truth is known ([`system`]);
 //! 7. [`free_energy`]: free-energy differences with error bars, from samples, works or learned energies.
 //!
+//! [`molecule`] holds real molecules, their force field and its dynamics.
+//!
 //! Underneath lie [`engine`], a static graph of row-tile primitives that is closed under differentiation, and
 //! [`network`], the architectures written in it;
 //! [`format`](mod@format) with [`model`] turn models into files. All randomness is counter-based ([`rng`]): results do not depend on
@@ -68,13 +70,16 @@ pub mod citation;
 pub mod energy;
 pub mod engine;
 pub mod error;
+pub mod expression;
 pub mod format;
 pub mod free_energy;
 pub mod metric;
 pub mod model;
+pub mod molecule;
 pub mod network;
 pub mod objective;
 pub mod observable;
+pub mod particles;
 pub mod process;
 pub mod rng;
 pub mod sample;

@@ -1,12 +1,14 @@
 //! A trained model: definition, parameters, and the record of how it came to be; reads and writes the model file.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::energy::{Coordinates, InDataCoordinates, LearnedEnergy, ModelSpec};
+use crate::energy::{Coordinates, Energy, InDataCoordinates, LearnedEnergy, ModelSpec, OfRows};
 use crate::engine::{Isa, Pool};
 use crate::format::model::{ModelFile, Tensor};
+use crate::particles::{Frame, View};
 use crate::train::{State, TrainSettings};
 use crate::{Error, Result};
 
@@ -61,6 +63,9 @@ pub struct Content {
     pub spec: ModelSpec,
     /// Map from the data's coordinates to the model's.
     pub standardisation: Coordinates,
+    /// The row of particles onto which all rows are turned; none: rows stay as they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frame: Option<Vec<f64>>,
     /// Training.
     pub record: Record,
 }
@@ -69,7 +74,61 @@ impl Content {
     /// Refuses a definition that cannot be built, and a map that does not fit it.
     fn validate(&self) -> Result<()> {
         self.spec.validate()?;
-        self.standardisation.validate(self.spec.dim)
+        self.standardisation.validate(self.spec.dim)?;
+        let columns = self.columns();
+        let fits = |frame: &Vec<f64>| frame.len() == columns;
+        if self.frame.as_ref().is_some_and(|frame| !fits(frame)) {
+            return Err(Error::ModelContent {
+                problem: format!("the frame has not the {columns} numbers of a row"),
+            });
+        }
+        self.turned_onto().map(|_| ())
+    }
+
+    /// Numbers of a row of data, which may be more than the model's dimension: those of particles whose centre it does not know.
+    pub fn columns(&self) -> usize {
+        let subspace = self.spec.subspace();
+        subspace.map_or(self.spec.dim, |subspace| subspace.columns())
+    }
+
+    fn turned_onto(&self) -> Result<Option<Frame>> {
+        let frame = self.frame.as_ref().zip(self.spec.network.particles());
+        frame.map(|(row, n)| Frame::new(row, n)).transpose()
+    }
+
+    /// What happens to rows of data before the map to the model's coordinates; none if nothing does.
+    pub fn view(&self) -> Option<View> {
+        let (frame, subspace) = (self.turned_onto().ok()?, self.spec.subspace());
+        let needed = frame.is_some() || subspace.is_some();
+        needed.then(|| View::new(self.columns(), frame, subspace))
+    }
+
+    /// Rows of data before the map to the model's coordinates.
+    pub fn rows_inward(&self, rows: Vec<f64>) -> Vec<f64> {
+        match self.view() {
+            Some(view) => view.rows_inward(rows),
+            None => rows,
+        }
+    }
+
+    /// Points after the map to the data's coordinates, as rows of data.
+    pub fn rows_outward(&self, points: Vec<f64>) -> Vec<f64> {
+        match self.view() {
+            Some(view) => view.rows_outward(points),
+            None => points,
+        }
+    }
+
+    /// An energy of the model's coordinates at rows of data, whatever these are.
+    pub fn at_rows<'a, P>(&self, inner: P) -> Box<dyn Energy + 'a>
+    where
+        P: Deref<Target: Energy> + Send + Sync + 'a,
+    {
+        let inner = Box::new(self.in_data_coordinates(inner));
+        match self.view() {
+            Some(view) => Box::new(OfRows { inner, view }),
+            None => inner,
+        }
     }
 
     /// An energy or velocity of the model's coordinates (`&LearnedEnergy`, `&dyn Energy`, `Arc<...>`) in those of the data.

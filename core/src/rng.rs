@@ -135,10 +135,16 @@ purposes! {
     Anchor(part: Part) = 42,
     /// The noise of points at known ends.
     Ends(part: Part) = 41,
+    /// Rotations of rows of particles.
+    Turn(part: Part) = 51,
     /// Which of a composition's weighted points a picture shows.
     Shown = 50,
+    /// The noise of molecular dynamics.
+    Langevin = 60,
+    /// First velocities of molecular dynamics.
+    Velocity = 61,
     /// Halves of a sample that are compared with each other.
-    Halve = 60,
+    Halve = 62,
 }
 
 /// One step of the splitmix64 sequence (Steele, Lea, Flood 2014): a bijection of 64-bit words with full avalanche.

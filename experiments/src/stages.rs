@@ -83,6 +83,8 @@ pub fn two_stages(bench: &Bench, shared: &str, name: &str, settings: Settings) -
             settings,
             path: path.clone(),
             first_stage,
+            from: None,
+            time: None,
             resume: true,
             force: false,
             checkpoint_every: Duration::from_secs(10),

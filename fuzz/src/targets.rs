@@ -9,6 +9,9 @@ use diffclf::format::npy::NpyView;
 use diffclf::format::trajectory::{Kind, Trajectory};
 use diffclf::metric::Regions;
 use diffclf::model::{Checkpoint, Content, Model};
+use diffclf::molecule::{
+    EnergyTerms, ForceField, Solvent, SolventModel, Topology, read_coordinates,
+};
 use diffclf::objective::parse_terms;
 use diffclf::process::{Process, Spacing, TimeSampler};
 use diffclf::sample::Diffusivity;
@@ -67,6 +70,18 @@ pub const TARGETS: &[Target] = &[
         cost: 1,
         reads: true,
         run: trajectory,
+    },
+    Target {
+        name: "topology",
+        cost: 4,
+        reads: true,
+        run: topology,
+    },
+    Target {
+        name: "coordinates",
+        cost: 1,
+        reads: true,
+        run: coordinates,
     },
     Target {
         name: "container",
@@ -140,6 +155,8 @@ const FRAMES: [(Kind, &[u8]); 5] = [
 pub struct Bench {
     arrays: Vec<Vec<u8>>,
     archives: Vec<Vec<u8>>,
+    topology: Vec<u8>,
+    coordinates: Vec<u8>,
     models: Vec<Vec<u8>>,
     checkpoints: Vec<Vec<u8>>,
     texts: Vec<String>,
@@ -173,7 +190,9 @@ const TABLES: [&str; 4] = [
     "\"a \"\"b\"\"\",c\n1,nan\ninf,-0\n",
 ];
 
-const TEXTS: [&str; 26] = [
+const TEXTS: [&str; 28] = [
+    "-pi/2 < phi < 0 and not (`a:b` >= 1e-3 or x2 != atan2(1, phi))",
+    "2*(1 - cos(phi)) + 0.5*x1^2 - log(abs(x2))**-0.5",
     "A and B",
     "0.3*A or 0.7*(B and not C)^0.5",
     "((A))^2 and not not B or 1e-3*C",
@@ -220,6 +239,14 @@ impl Bench {
         assert!(!arrays.is_empty(), "core/tests/npy holds no arrays");
         let archives = files(root.join("run/tests/npz"), "npz");
         assert!(!archives.is_empty(), "run/tests/npz holds no archives");
+        let molecule = root.join("experiments/aldp-solvation");
+        let [topology, coordinates] = ["prmtop", "crd"].map(|end| {
+            let found = files(molecule.clone(), end);
+            found
+                .into_iter()
+                .next()
+                .expect("experiments/aldp-solvation holds a molecule")
+        });
         let kept = files(root.join("experiments/blindness/cells"), "json");
         let cells: Vec<String> = kept
             .into_iter()
@@ -240,6 +267,8 @@ impl Bench {
                     .expect("these settings are right"),
                 path: path.clone(),
                 first_stage: None,
+                from: None,
+                time: None,
                 resume: false,
                 force: false,
                 checkpoint_every: Duration::ZERO,
@@ -260,6 +289,8 @@ impl Bench {
         Self {
             arrays,
             archives,
+            topology,
+            coordinates,
             models,
             checkpoints,
             texts: TEXTS.map(String::from).to_vec(),
@@ -323,6 +354,39 @@ fn trajectory(_: &Bench, dice: &mut Dice) -> usize {
         if found.write(Kind::Dcd, 1.0, &mut again).is_ok() {
             assert!(Trajectory::read(Kind::Dcd, &again).is_ok());
         }
+    }
+    bytes.len()
+}
+
+/// A molecule that was read is put to use.
+fn topology(bench: &Bench, dice: &mut Dice) -> usize {
+    let mut bytes = bench.topology.clone();
+    dice.bytes(&mut bytes);
+    if let Ok(topology) = Topology::from_prmtop(&bytes) {
+        let _ = topology.backbone();
+        if let Ok(field) = ForceField::new(&topology, Some(SolventModel::Obc1)) {
+            let positions: Vec<f64> = (0..3 * field.atoms())
+                .map(|k| (k as f64 * 0.7).sin())
+                .collect();
+            let (mut terms, mut forces) = ([EnergyTerms::default()], positions.clone());
+            let done = field.energies_and_forces(
+                Isa::PORTABLE,
+                &positions,
+                &[Solvent::WATER],
+                &mut terms,
+                &mut forces,
+            );
+            assert!(done.is_ok());
+        }
+    }
+    bytes.len()
+}
+
+fn coordinates(bench: &Bench, dice: &mut Dice) -> usize {
+    let mut bytes = bench.coordinates.clone();
+    dice.bytes(&mut bytes);
+    if let Ok(positions) = read_coordinates(&bytes) {
+        assert!(!positions.is_empty() && positions.len().is_multiple_of(3));
     }
     bytes.len()
 }
@@ -440,6 +504,22 @@ fn words(bench: &Bench, dice: &mut Dice) -> usize {
         assert!(
             Expression::parse(&expression.to_string()).is_ok(),
             "{text:?} {expression}"
+        );
+    }
+    let columns = ["phi".to_string(), "a:b".into()];
+    for formula in [
+        diffclf::expression::Expression::number(&text, &columns, 3),
+        diffclf::expression::Expression::condition(&text, &columns, 3),
+    ]
+    .into_iter()
+    .flatten()
+    {
+        let mut slope = [0.0; 3];
+        let value = formula.value_and_gradient(&[0.3, -1.2, 2.0], &mut slope);
+        assert_eq!(
+            value.to_bits(),
+            formula.value(&[0.3, -1.2, 2.0]).to_bits(),
+            "{text:?}"
         );
     }
     let _ = parse_terms(&text);

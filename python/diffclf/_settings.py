@@ -29,6 +29,12 @@ class Settings(TypedDict, total=False):
     """Shift and scale the data to mean 0 and scalar variance 1."""
     scale: Literal["column", "common", "none"]
     """One scale for each column, one for all, or none."""
+    periodic: str
+    """Columns that are periodic, by number or name, with their periods: "0,1", "phi,psi", "4:24"."""
+    positive: str
+    """Columns that are positive, learned as logarithms."""
+    bounded: str
+    """Columns that lie between bounds, column:low:high: "2:0:1"."""
     dequantise: bool
     """Add uniform noise as wide as one step to columns whose values are rounded."""
     held_out: float
@@ -49,6 +55,12 @@ class Settings(TypedDict, total=False):
     """Hidden layers."""
     features: int
     """Sinusoidal time features."""
+    centre: Literal["free", "kept"]
+    """The centre of all particles is no part of the model (free), or one like any other (kept)."""
+    rotate: bool
+    """Turn each row of particles at random when it is trained on."""
+    align: bool
+    """Turn each row of particles onto the first one, without a reflection."""
     particles: int
     """Number of particles: the energy becomes a sum over pairs of a function of their distance."""
     form: str
@@ -82,7 +94,10 @@ class Settings(TypedDict, total=False):
     kernel: str
     """Instruction set of the kernels; it decides the last bits."""
     network: str | dict[str, Any]
-    """The network: mlp, pairs or egnn, or a dict such as {'kind': 'egnn', 'bonds': [[0, 1]], 'cross': True}."""
+    """The network: mlp, waves, pairs, egnn or transformer, or a dict such as {'kind': 'egnn', 'bonds': [[0, 1]], 'cross': True}."""
+    molecule: dict[str, Any]
+    """The molecule that the rows are frames of (nm), for objectives that compare with its exact energies: {'topology': 'aldp.prmtop', 'solvents': ['1', '0'],
+    'temperature': 300.0}."""
     process: str | dict[str, Any]
     """Noising process: a name, or a dict such as {'kind': 'vp', 'beta_max': 10.0}."""
     spacing: str | dict[str, Any]

@@ -182,7 +182,7 @@ impl Composed {
                     let model = model.get();
                     let content = &model.core().content;
                     time = time.max(content.spec.grid.t_min());
-                    Box::new(content.in_data_coordinates(model.energy()?))
+                    content.at_rows(model.energy()?)
                 }
                 Leaf::System(system) => match SystemEnergy::new(system.get().core().clone()) {
                     Some(energy) => Box::new(energy),
@@ -394,7 +394,7 @@ pub fn energy_anneal<'py>(
         Annealed::Descent { mut runs, .. } => weighted(py, runs.remove(0).1),
         Annealed::Crossing { particles, .. } => weighted(py, *particles),
         Annealed::Exchanged { found, ladders, .. } => {
-            let dim = model.core().content.spec.dim;
+            let dim = model.core().content.columns();
             let draws = found.draws.len() / (ladders * dim).max(1);
             let figures = written(py, &*found)?;
             Ok((

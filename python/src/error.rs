@@ -51,7 +51,7 @@ impl Kind {
 }
 
 /// Settings that are switched on.
-const SWITCHES: [&str; 4] = ["force", "resume", "dequantise", "transposed"];
+const SWITCHES: [&str; 5] = ["force", "resume", "dequantise", "align", "transposed"];
 
 /// A setting as an argument of a function.
 pub fn argument(setting: &Setting) -> String {
@@ -82,7 +82,8 @@ fn kind_of(error: &Error) -> Kind {
         | Error::Memory { .. }
         | Error::Conflict { .. }
         | Error::OtherData { .. }
-        | Error::OtherSettings { .. } => Kind::Input,
+        | Error::OtherSettings { .. }
+        | Error::OtherModel { .. } => Kind::Input,
         Error::Config { .. }
         | Error::NoRun { .. }
         | Error::Read { .. }

@@ -9,6 +9,7 @@ mod free_energy;
 mod json;
 mod machine;
 mod model;
+mod molecule;
 mod system;
 mod training;
 mod watch;
@@ -62,6 +63,8 @@ mod _native {
     };
     #[pymodule_export]
     use super::model::{Model, rows_address, write_report};
+    #[pymodule_export]
+    use super::molecule::Molecule;
     #[pymodule_export]
     use super::system::System;
     #[pymodule_export]

@@ -173,7 +173,7 @@ impl Model {
     /// Numbers of a point.
     #[getter]
     fn dim(&self) -> usize {
-        self.model.content.spec.dim
+        self.model.content.columns()
     }
 
     /// The levels of the model.
@@ -226,7 +226,7 @@ impl Model {
         let values = detached(py, || {
             let content = &self.model.content;
             let (points, along) = (rows.finite("data")?, along.finite("directions")?);
-            if points.len() != along.len() || rows.dim() != content.spec.dim {
+            if points.len() != along.len() || rows.dim() != content.columns() {
                 return Err(Error::setting(
                     "directions",
                     format!("{} numbers", along.len()),
@@ -235,7 +235,7 @@ impl Model {
             }
             let time = time.unwrap_or(content.spec.grid.t_min());
             let learned = self.energy()?;
-            let energy = content.in_data_coordinates(&*learned);
+            let energy = content.at_rows(&*learned);
             let mut out = vec![0.0; points.len()];
             energy.hessian_product(&[time], &points, &along, &mut out);
             Ok(out)

@@ -101,6 +101,8 @@ pub fn train_run(py: Python<'_>, request: Request) -> PyResult<(&'static str, u6
             settings,
             path: request.out,
             first_stage: None,
+            from: None,
+            time: None,
             resume: request.resume,
             force: request.force,
             checkpoint_every: Duration::from_secs_f64(request.checkpoint_every),

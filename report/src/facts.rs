@@ -1,6 +1,6 @@
 //! A model in words: everything its file says about it, line by line.
 
-use diffclf::energy::{ModelSpec, Scale};
+use diffclf::energy::{Kind, ModelSpec, Scale};
 use diffclf::model::Content;
 use diffclf::train::StageSettings;
 use serde_json::json;
@@ -37,7 +37,7 @@ pub fn facts(content: &Content) -> Vec<(&'static str, String)> {
         format!("[{}{more}]", few.join(", "))
     };
     let mut facts = vec![
-        ("dimension", spec.dim.to_string()),
+        ("dimension", dimension_text(content)),
         ("process", words(json!(spec.process))),
         (
             "time grid",
@@ -72,6 +72,16 @@ pub fn facts(content: &Content) -> Vec<(&'static str, String)> {
         ),
         ("units", record.units.clone()),
     ];
+    let kinds = content.standardisation.kinds.iter().enumerate();
+    let named = |j: usize| {
+        let names = record.data.first().map_or(&[][..], |data| &data.columns);
+        names.get(j).cloned().unwrap_or_else(|| j.to_string())
+    };
+    facts.extend(
+        kinds
+            .filter(|(_, kind)| **kind != Kind::Real)
+            .map(|(j, kind)| ("column", format!("{}: {}", named(j), kind.words()))),
+    );
     for data in &record.data {
         let rows = data
             .rows
@@ -120,6 +130,19 @@ pub fn facts(content: &Content) -> Vec<(&'static str, String)> {
         ("written by", format!("diffclf {}", record.version)),
     ]);
     facts
+}
+
+/// The dimension of log-densities, and what becomes of rows that have more numbers.
+fn dimension_text(content: &Content) -> String {
+    let (dim, columns) = (content.spec.dim, content.columns());
+    let mut text = dim.to_string();
+    if content.spec.without_centre {
+        text += &format!(": particles of rows of {columns} numbers without their centre");
+    }
+    if content.frame.is_some() {
+        text += ", turned onto a frame";
+    }
+    text
 }
 
 fn velocity_text(spec: &ModelSpec) -> String {

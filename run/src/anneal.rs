@@ -4,10 +4,14 @@ use crate::bridge::{Bridge, BridgeChoice};
 use crate::endpoints::with_density;
 use crate::error::{Error, Result};
 use crate::memory;
+use crate::straight::Departure;
 use crate::watch::{Bar, Done, Watch};
 use crate::words;
 use crate::words::Setting;
-use diffclf::energy::{Ending, Energy, LearnedEnergy, Prior, SystemEnergy};
+use diffclf::energy::{
+    Coordinates, Ending, Energy, InDataCoordinates, LearnedEnergy, OfPoints, Prior, Straightened,
+    SystemEnergy,
+};
 use diffclf::model::Content;
 use diffclf::process::TimeGrid;
 use diffclf::rng::{Purpose, Stream};
@@ -111,7 +115,7 @@ impl Annealing {
         learned: &LearnedEnergy,
         watch: &dyn Watch,
     ) -> Result<Done<Annealed>> {
-        let target = self.target(content.spec.dim)?;
+        let target = self.target(content.columns())?;
         let target = target.as_ref().map(|target| target as &dyn Energy);
         self.run_to(target, (content, learned), watch)
     }
@@ -141,12 +145,12 @@ impl Annealing {
             return self.cross(content, learned, smc, watch);
         }
         if let Some(target) = target
-            && target.dim() != spec.dim
+            && target.dim() != content.columns()
         {
             return Err(Error::setting(
                 "target",
                 format!("an energy of {} columns", target.dim()),
-                format!("one of {}, those of the model", spec.dim),
+                format!("one of {}, those of the model", content.columns()),
             ));
         }
         self.bridge.refuse_for_diffusion(content)?;
@@ -158,33 +162,68 @@ impl Annealing {
         if target.is_some() {
             times.push(0.0);
         }
-        let energy = content.in_data_coordinates(learned);
+        // Particles move in straightened columns, which know no bounds.
+        let map = &content.standardisation;
+        let straight = map.straight();
+        let energy = InDataCoordinates {
+            inner: learned,
+            map: straight.clone(),
+        };
+        let straightened = target
+            .filter(|_| !map.kinds.is_empty())
+            .map(|inner| Straightened {
+                inner,
+                map: map.clone(),
+            });
+        let target = match &straightened {
+            Some(target) => Some(target as &dyn Energy),
+            None => target,
+        };
+        // Rows of particles without a centre: the target is asked at rows, the particles move inside.
+        let inside = target
+            .zip(content.view())
+            .map(|(inner, view)| OfPoints { inner, view });
+        let target = inside
+            .as_ref()
+            .map_or(target, |target| Some(target as &dyn Energy));
         let descent = Descent {
             content,
             learned,
             energy: &energy,
+            straight: &straight,
             prior: energy.prior(&Prior::of(spec)),
             target,
             times: &times,
         };
-        if self.method == AnnealMethod::Exchange {
-            return self.exchange(&descent, grid, watch);
+        let mut done = if self.method == AnnealMethod::Exchange {
+            self.exchange(&descent, grid, watch)?
+        } else {
+            self.descend(&descent, smc, watch)?
+        };
+        match &mut done.found {
+            Annealed::Descent { runs, .. } => {
+                runs.iter_mut()
+                    .for_each(|(_, run)| map.bend(&mut run.points));
+            }
+            Annealed::Exchanged { found, .. } => map.bend(&mut found.draws),
+            Annealed::Crossing { .. } => {}
         }
-        self.descend(&descent, smc, watch)
+        Ok(done)
     }
 
     fn descend(&self, way: &Descent<'_>, smc: Smc, watch: &dyn Watch) -> Result<Done<Annealed>> {
-        let start = way.prior.mixture()?;
+        let kinds = &way.content.standardisation.kinds;
+        let departure = Departure::new(way.prior.mixture()?, kinds, self.particles, smc.seed)?;
         let process = way.content.spec.process;
         let kernels = DataTransport {
             inner: &DiffusionKernels {
                 process,
                 energy: way.learned,
             },
-            map: &way.content.standardisation,
+            map: way.straight,
         };
         let transport = self.diffusion.then_some(&kernels as &dyn Transport);
-        let start = Start::Mixture(&start);
+        let start = departure.start();
         let (times, n) = (way.times, self.particles);
         let mut levels = Levels::new("anneal", times, &smc, watch);
         let mut see = |level: &SmcLevel| levels.see(level);
@@ -192,7 +231,7 @@ impl Annealing {
             AnnealMethod::Ais => "ais",
             _ => "smc",
         };
-        let runs = match way.target {
+        let mut runs = match way.target {
             None => {
                 let path = Path {
                     energy: way.energy,
@@ -220,6 +259,9 @@ impl Annealing {
                 }
             }
         };
+        for (_, run) in &mut runs {
+            run.points = way.content.rows_outward(std::mem::take(&mut run.points));
+        }
         Ok(levels.done(Annealed::Descent { runs, smc }))
     }
 
@@ -299,6 +341,7 @@ impl Annealing {
         let mut levels = Levels::new("anneal", &times, &smc, watch);
         let mut particles = smc.run(&path, self.particles, &mut |level| levels.see(level))?;
         content.standardisation.to_data(&mut particles.points);
+        particles.points = content.rows_outward(std::mem::take(&mut particles.points));
         Ok(levels.done(Annealed::Crossing {
             particles: Box::new(particles),
             names: bridge.names(),
@@ -364,9 +407,10 @@ impl Annealing {
         }
         let mut bar = watch.begin("exchange", 2 * self.sweeps as u64, 0);
         let times = way.times;
-        let found = settings.run(Ladder { energy, times }, &points, &mut |done| {
+        let mut found = settings.run(Ladder { energy, times }, &points, &mut |done| {
             bar.set(done as u64, &|| "sweeps".into());
         })?;
+        found.draws = way.content.rows_outward(std::mem::take(&mut found.draws));
         let found = Annealed::Exchanged {
             found: Box::new(found),
             settings,
@@ -383,8 +427,10 @@ struct Descent<'a> {
     content: &'a Content,
     /// In the model's coordinates.
     learned: &'a LearnedEnergy,
-    /// In those of the data.
+    /// In those of the data, straightened.
     energy: &'a dyn Energy,
+    /// The map of those to the model's.
+    straight: &'a Coordinates,
     prior: Prior,
     target: Option<&'a dyn Energy>,
     times: &'a [f64],

@@ -80,6 +80,7 @@ pub fn fit_base(
     }
     let settings = FitSettings {
         seed: outline.seed,
+        periods: outline.coordinates.model_periods(),
         ..FitSettings::default()
     };
     let dim = outline.coordinates.dim();

@@ -265,13 +265,15 @@ impl<'a> Bridge<'a> {
                         Setting::to("rows", "FILE.npy")
                     )));
                 };
-                let system = System::by_name(&data.name, dim, system_seed)?;
+                let columns = self.content.columns();
+                let system = System::by_name(&data.name, columns, system_seed)?;
                 let purpose = Purpose::Departure(index as u32);
                 let rows = system.sample_for(purpose, number.unwrap_or(0), seed);
                 rows.into_iter().map(f64::from).collect()
             }
         };
         let (end, _) = self.ends();
+        points = self.content.rows_inward(points);
         self.content.standardisation.to_model(&mut points);
         for (piece, points) in points.chunks_mut(PIECE * dim).enumerate() {
             depart(
@@ -287,7 +289,7 @@ impl<'a> Bridge<'a> {
     }
 
     fn file_rows(&self, path: &Path, number: Option<usize>) -> Result<Vec<f64>> {
-        let dim = self.content.spec.dim;
+        let dim = self.content.columns();
         let (mut points, columns) = read_rows(path)?;
         if columns != dim {
             return Err(Error::Usage(format!(

@@ -4,7 +4,7 @@ use crate::data::{DataSet, Prepared};
 use crate::error::{Error, Result};
 use crate::words;
 use crate::words::Setting;
-use diffclf::energy::{Coordinates, MOST_WHITENED, Scale};
+use diffclf::energy::{Coordinates, Kind, MOST_WHITENED, Scale, nearest};
 use diffclf::train::Table;
 
 /// Spreads beyond which a number counts as no farther out when columns are compared.
@@ -34,8 +34,9 @@ impl DataSet {
 
     /// Rows from all over the table, no more than measure a column well.
     pub(crate) fn sample(&self) -> Result<(Vec<f64>, usize)> {
-        let dim = self.dim()?;
-        let Prepared::Fixed(table, _) = self.prepare(&Coordinates::identity(dim))? else {
+        let dim = self.columns_given()?;
+        let whole = self.prepare_through(&Coordinates::identity(dim), &self.record.steps, None);
+        let Prepared::Fixed(table, _) = whole? else {
             return Ok((Vec::new(), dim));
         };
         let rows = table.rows();
@@ -47,26 +48,69 @@ impl DataSet {
         Ok((sample, dim))
     }
 
-    /// Where its columns lie, and how they hang together if that is asked for.
-    pub fn columns(&self, correlated: bool) -> Result<Columns> {
-        let (sample, dim) = self.sample()?;
+    /// The first row in which a column has a value of this kind, and the value.
+    pub(crate) fn first_value(
+        &self,
+        column: usize,
+        wanted: &dyn Fn(f64) -> bool,
+    ) -> Result<Option<(usize, f64)>> {
+        let Prepared::Fixed(table, _) = self.prepare(&Coordinates::identity(self.dim()?))? else {
+            return Ok(None);
+        };
+        let mut x = [0.0];
+        for row in 0..table.rows() {
+            table.read(row, column, &mut x);
+            if wanted(x[0]) {
+                return Ok(Some((row, x[0])));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Where its columns lie once they are straightened, and how they hang together if that is asked for.
+    pub fn columns(&self, correlated: bool, kinds: &[Kind]) -> Result<Columns> {
+        let (mut sample, dim) = self.sample()?;
+        for (i, x) in sample.iter_mut().enumerate() {
+            *x = kinds.get(i % dim).map_or(*x, |kind| kind.straighten(*x));
+        }
         if sample.is_empty() {
             let moments = self.moments(&mut Vec::new())?;
             let std = moments.variance.sqrt();
             return Ok(Columns {
                 places: moments.mean.into_iter().map(|mean| [mean, std]).collect(),
                 correlations: None,
+                kinds: Vec::new(),
             });
         }
-        let place = |column| spread(sample.iter().skip(column).step_by(dim).copied().collect());
+        let place = |column: usize| {
+            let values: Vec<f64> = sample.iter().skip(column).step_by(dim).copied().collect();
+            match kinds.get(column).and_then(Kind::period) {
+                Some(period) => circular(&values, period),
+                None => spread(values),
+            }
+        };
         let places: Vec<[f64; 2]> = (0..dim).map(place).collect();
         let correlations =
             (correlated && dim <= MOST_WHITENED).then(|| correlations(sample, &places));
         Ok(Columns {
             places,
             correlations,
+            kinds: kinds.to_vec(),
         })
     }
+}
+
+/// Centre and spread of values on a circle: the direction of their mean, and the standard deviation about it within half a period.
+fn circular(values: &[f64], period: f64) -> [f64; 2] {
+    let (mut sin, mut cos) = (0.0, 0.0);
+    for x in values {
+        let angle = std::f64::consts::TAU * x / period;
+        sin += angle.sin();
+        cos += angle.cos();
+    }
+    let centre = sin.atan2(cos) * period / std::f64::consts::TAU;
+    let square = values.iter().map(|x| nearest(x - centre, period).powi(2));
+    [centre, (square.sum::<f64>() / values.len() as f64).sqrt()]
 }
 
 /// Where columns lie.
@@ -77,6 +121,8 @@ pub struct Columns {
     pub places: Vec<[f64; 2]>,
     /// Their correlations in row-major order, if they were asked for.
     pub correlations: Option<Vec<f64>>,
+    /// Their kinds; none if all are real.
+    pub kinds: Vec<Kind>,
 }
 
 impl Columns {
@@ -85,6 +131,7 @@ impl Columns {
         Coordinates {
             shift: self.places.iter().map(|place| place[0]).collect(),
             scale: self.spreads().into(),
+            kinds: self.kinds.clone(),
         }
     }
 
@@ -225,7 +272,7 @@ mod tests {
             })
             .collect();
         let set = DataSet::from_array("a", values.clone(), 4000, 2).unwrap();
-        let map = set.columns(true).unwrap().whitened().unwrap();
+        let map = set.columns(true, &[]).unwrap().whitened().unwrap();
         map.to_model(&mut values);
         let mean = |f: &dyn Fn(&[f64]) -> f64| values.chunks_exact(2).map(f).sum::<f64>() / 4000.0;
         for (found, expected) in [
@@ -247,8 +294,19 @@ mod tests {
         );
         let twice: Vec<f64> = (0..200).map(|i| wave(i / 2, 1.7)).collect();
         let set = DataSet::from_array("b", twice, 100, 2).unwrap();
-        let error = set.columns(true).unwrap().whitened().unwrap_err();
+        let error = set.columns(true, &[]).unwrap().whitened().unwrap_err();
         assert!(error.to_string().contains("a sum of others"), "{error}");
+    }
+
+    #[test]
+    fn circles_have_a_centre_of_their_own() {
+        // Around the seam at +-2, spread 0.1.
+        let values: Vec<f64> = (0..1000)
+            .map(|i| nearest(2.0 + 0.1 * f64::from(i - 500) / 288.8, 4.0))
+            .collect();
+        let [centre, spread] = circular(&values, 4.0);
+        assert!(nearest(centre - 2.0, 4.0).abs() < 1e-3, "{centre}");
+        assert!((spread - 0.1).abs() < 1e-3, "{spread}");
     }
 
     #[test]

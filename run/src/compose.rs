@@ -4,17 +4,20 @@ use crate::anneal::Levels;
 use crate::error::{Error, Result};
 use crate::files::read_model;
 use crate::memory;
+use crate::straight::{Departure, alike};
 use crate::watch::{Done, Watch};
 use crate::words;
 use crate::words::Setting;
 use diffclf::energy::compose::{Composition, Expression, start_of};
 use diffclf::energy::exact::ExactPath;
-use diffclf::energy::{Energy, InDataCoordinates, LearnedEnergy, ModelSpec, Prior};
+use diffclf::energy::{
+    Coordinates, Energy, InDataCoordinates, LearnedEnergy, ModelSpec, Prior, Straightened,
+};
 use diffclf::engine::{Isa, Pool};
 use diffclf::metric::Regions;
 use diffclf::model::Model;
 use diffclf::process::{Process, TimeGrid};
-use diffclf::sample::{Particles, Path, Smc, Start};
+use diffclf::sample::{Particles, Path, Smc};
 use diffclf::system::System;
 use serde::Serialize;
 use std::sync::Arc;
@@ -135,6 +138,15 @@ impl Compound<'_> {
     ) -> Result<Done<Composed>> {
         self.check_names()?;
         let (process, grid, dim) = common(self.models)?;
+        let viewed = self
+            .models
+            .iter()
+            .any(|(_, model)| model.content.view().is_some());
+        if let Some((name, _)) = self.systems.first().filter(|_| viewed) {
+            return Err(Error::Usage(format!(
+                "{name} is a system of whole rows, and a model knows particles without their centre or in a frame; compose models alone, or train with the centre kept"
+            )));
+        }
         memory::refuse_rows("particles", particles, dim, 64)?;
         let grid = match self.levels {
             Some(levels) => grid.with_levels(levels)?,
@@ -169,16 +181,37 @@ impl Compound<'_> {
             priors.push((name, Prior::new(&process, grid.t_max(), &mean, variance)));
         }
         let composition = Composition::new(self.expression, &members)?;
+        let map = self
+            .models
+            .first()
+            .map(|(_, model)| &model.content.standardisation);
+        let map = map.cloned().unwrap_or_else(|| Coordinates::identity(dim));
+        let straightened = Straightened {
+            inner: &composition,
+            map: map.clone(),
+        };
+        // Particles move in straightened columns, which know no bounds.
+        let energy: &dyn Energy = if map.kinds.is_empty() {
+            &composition
+        } else {
+            &straightened
+        };
         let start = start_of(self.expression, &priors)?;
+        let departure = Departure::new(start, &map.kinds, particles, smc.seed)?;
         let times: Vec<f64> = grid.times().iter().rev().copied().collect();
         let path = Path {
-            energy: &composition,
+            energy,
             times: &times,
-            start: Start::Mixture(&start),
+            start: departure.start(),
             transport: None,
         };
         let mut levels = Levels::new("compose", &times, smc, watch);
-        let particles = smc.run(&path, particles, &mut |level| levels.see(level))?;
+        let mut particles = smc.run(&path, particles, &mut |level| levels.see(level))?;
+        map.bend(&mut particles.points);
+        if let Some((_, model)) = self.models.first() {
+            let points = std::mem::take(&mut particles.points);
+            particles.points = model.content.rows_outward(points);
+        }
         Ok(levels.done(Composed {
             particles,
             process,
@@ -195,6 +228,22 @@ fn common(models: &[(&str, Model)]) -> Result<(Process, TimeGrid, usize)> {
     };
     let spec = &model.content.spec;
     for (name, other) in models {
+        if !alike(
+            &model.content.standardisation,
+            &other.content.standardisation,
+        ) {
+            return Err(Error::Refused(words!(
+                first,
+                " and ",
+                name,
+                " have columns of different kinds; train them with the same ",
+                Setting::new("periodic"),
+                ", ",
+                Setting::new("positive"),
+                " and ",
+                Setting::new("bounded")
+            )));
+        }
         let other = &other.content.spec;
         if other.process.is_interpolant() {
             return Err(Error::Usage(format!(
@@ -222,6 +271,13 @@ fn common(models: &[(&str, Model)]) -> Result<(Process, TimeGrid, usize)> {
                 Setting::new("t_min"),
                 " and ",
                 Setting::new("t_max")
+            )));
+        }
+    }
+    for (name, other) in models {
+        if other.content.view() != model.content.view() {
+            return Err(Error::Usage(format!(
+                "{first} and {name} see the particles of a row differently (their centre, their frame); train them with the same settings"
             )));
         }
     }

@@ -7,14 +7,17 @@ use crate::memory::refuse_rows;
 use crate::notice::Notice;
 use crate::origin::Origin;
 use crate::resolve::held_out_rows;
-use crate::values::{Mapped, Stored, Values};
-use diffclf::energy::{Coordinates, Moments};
+use crate::values::{MOST_VIEWED, Mapped, Stored, Values};
+use crate::words;
+use crate::words::Setting;
+use diffclf::energy::{Coordinates, ModelSpec, Moments};
 use diffclf::format::npy::{ColumnStatistics, Npy, write_npy};
 use diffclf::format::{sha256_hex, sha256_of};
 use diffclf::model::DataRecord;
-use diffclf::rng::Purpose;
+use diffclf::particles::View;
+use diffclf::rng::{Part, Purpose};
 use diffclf::system::{GaussianMixture, System};
-use diffclf::train::{Resampled, Shuffled, Source, Table};
+use diffclf::train::{Resampled, Shuffled, Source, Table, Turned};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -26,6 +29,8 @@ const NARROW: f64 = 0.01;
 /// One endpoint's rows.
 pub struct DataSet {
     rows: Rows,
+    /// What happens to a row before anybody sees it.
+    view: Option<Arc<View>>,
     pub(crate) record: DataRecord,
 }
 
@@ -113,6 +118,7 @@ impl DataSet {
         };
         Ok(Self {
             rows: Rows::File(Arc::new(map)),
+            view: None,
             record,
         })
     }
@@ -151,6 +157,7 @@ impl DataSet {
         };
         Ok(Self {
             rows: Rows::Array(values, dim),
+            view: None,
             record,
         })
     }
@@ -193,7 +200,61 @@ impl DataSet {
             }
             None => Rows::Fresh(Arc::new(system)),
         };
-        Ok(Self { rows, record })
+        Ok(Self {
+            rows,
+            view: None,
+            record,
+        })
+    }
+
+    /// The same rows through a view: turned onto a frame, without their centre.
+    pub fn through(mut self, view: View) -> Result<Self> {
+        if let Rows::Fresh(_) = self.rows {
+            return Err(Error::Refused(words!(
+                "rows that are drawn afresh at every step keep their centre and frame; add ",
+                Setting::to("samples", "N"),
+                ", or choose ",
+                Setting::to("centre", "kept")
+            )));
+        }
+        let columns = self.columns_given()?;
+        if columns != view.columns() || columns > MOST_VIEWED {
+            return Err(fault_of(
+                &self.record.name,
+                DataFault::Columns {
+                    found: columns,
+                    expected: view.columns().min(MOST_VIEWED),
+                },
+            ));
+        }
+        self.view = Some(Arc::new(view));
+        Ok(self)
+    }
+
+    /// Whether rows are seen as they are given.
+    pub fn is_whole(&self) -> bool {
+        self.view.is_none()
+    }
+
+    /// The row onto which all are turned, if they are.
+    pub fn frame(&self) -> Option<Vec<f64>> {
+        self.view.as_ref()?.reference().map(<[f64]>::to_vec)
+    }
+
+    /// The first row as it is given.
+    pub fn first_row(&self) -> Result<Vec<f64>> {
+        let mut row = vec![0.0; self.columns_given()?];
+        match &self.rows {
+            Rows::File(map) => map.view()?.copy_row_f64(0, &mut row),
+            Rows::Array(values, _) => values.copy_f64(0, &mut row),
+            Rows::Drawn(_, values) => {
+                for (out, x) in row.iter_mut().zip(values.iter()) {
+                    *out = f64::from(*x);
+                }
+            }
+            Rows::Fresh(_) => return Err(Error::Nothing),
+        }
+        Ok(row)
     }
 
     /// Whether the rows were given, in a file or an array, and not drawn from a system.
@@ -216,14 +277,25 @@ impl DataSet {
 
     /// The rows' exact law, where it is a known mixture.
     pub fn mixture(&self) -> Option<&GaussianMixture> {
+        if !self.is_whole() {
+            return None;
+        }
         match &self.rows {
             Rows::File(_) | Rows::Array(..) => None,
             Rows::Drawn(system, _) | Rows::Fresh(system) => system.mixture(),
         }
     }
 
-    /// Dimension of a row.
+    /// Dimension of a row as it is seen.
     pub fn dim(&self) -> Result<usize> {
+        match &self.view {
+            Some(view) => Ok(view.dim()),
+            None => self.columns_given(),
+        }
+    }
+
+    /// Columns of a row as it is given.
+    pub fn columns_given(&self) -> Result<usize> {
         match &self.rows {
             Rows::File(map) => Ok(map.view()?.dim()),
             Rows::Array(_, dim) => Ok(*dim),
@@ -237,12 +309,24 @@ impl DataSet {
             Rows::File(map) => {
                 let (view, name) = (map.view()?, map.path().display().to_string());
                 let read = |row: usize, out: &mut [f64]| view.copy_row_f64(row, out);
-                measured(&name, [view.rows(), view.dim()], &read, notices)
+                let shape = [view.rows(), view.dim()];
+                measured(&name, shape, &read, self.view.as_deref(), notices)
             }
             Rows::Array(values, dim) => {
                 let read = |row: usize, out: &mut [f64]| values.copy_f64(row * dim, out);
                 let shape = [values.len() / dim, *dim];
-                measured(&self.record.name, shape, &read, notices)
+                let view = self.view.as_deref();
+                measured(&self.record.name, shape, &read, view, notices)
+            }
+            Rows::Drawn(system, values) if !self.is_whole() => {
+                let dim = system.dim();
+                let read = |row: usize, out: &mut [f64]| {
+                    for (out, x) in out.iter_mut().zip(&values[row * dim..]) {
+                        *out = f64::from(*x);
+                    }
+                };
+                let (shape, view) = ([values.len() / dim, dim], self.view.as_deref());
+                measured(&self.record.name, shape, &read, view, notices)
             }
             Rows::Drawn(system, _) | Rows::Fresh(system) => Ok(system_moments(system)),
         }
@@ -274,6 +358,16 @@ impl DataSet {
 
     /// The same, with these steps filled.
     pub fn prepare_with(&self, coordinates: &Coordinates, steps: &[f64]) -> Result<Prepared> {
+        self.prepare_through(coordinates, steps, self.view.clone())
+    }
+
+    /// The same through the view of a model.
+    pub(crate) fn prepare_through(
+        &self,
+        coordinates: &Coordinates,
+        steps: &[f64],
+        view: Option<Arc<View>>,
+    ) -> Result<Prepared> {
         let coordinates = coordinates.clone();
         let stored = match &self.rows {
             Rows::File(map) => {
@@ -288,7 +382,11 @@ impl DataSet {
         };
         let steps = steps.to_vec();
         Ok(Prepared::Fixed(
-            Arc::new(Values { stored, steps }),
+            Arc::new(Values {
+                stored,
+                steps,
+                view,
+            }),
             coordinates,
         ))
     }
@@ -309,6 +407,36 @@ pub struct Feed {
     pub train: Arc<dyn Source>,
     /// Rows never trained on, and how many there are.
     pub held_out: Option<(Arc<dyn Source>, usize)>,
+}
+
+impl Feed {
+    /// The same rows, each turned at random.
+    pub fn turned(self, spec: &ModelSpec, seed: u64) -> Result<Self> {
+        let particles = spec.network.particles().unwrap_or(1);
+        let points = if spec.without_centre {
+            particles.saturating_sub(1)
+        } else {
+            particles
+        };
+        let space = spec.dim / points.max(1);
+        let turned = |rows, part| -> Result<Arc<dyn Source>> {
+            let about_centre = !spec.without_centre;
+            Ok(Arc::new(Turned::new(
+                rows,
+                seed,
+                part,
+                space,
+                about_centre,
+            )?))
+        };
+        Ok(Self {
+            train: turned(self.train, Part::Training)?,
+            held_out: match self.held_out {
+                Some((rows, count)) => Some((turned(rows, Part::HeldOut)?, count)),
+                None => None,
+            },
+        })
+    }
 }
 
 impl Prepared {
@@ -393,14 +521,22 @@ fn measured(
     name: &str,
     [rows, dim]: [usize; 2],
     read: &dyn Fn(usize, &mut [f64]),
+    view: Option<&View>,
     notices: &mut Vec<Notice>,
 ) -> Result<Moments> {
-    let mut statistics = ColumnStatistics::new(dim);
-    let mut buffer = vec![0.0; dim];
+    let seen = view.map_or(dim, View::dim);
+    let mut statistics = ColumnStatistics::new(seen);
+    let (mut buffer, mut inside) = (vec![0.0; dim], vec![0.0; seen]);
     for row in 0..rows {
         read(row, &mut buffer);
         refuse_non_finite(Path::new(name), row, &buffer)?;
-        statistics.add_row(&buffer);
+        match view {
+            Some(view) => {
+                view.inward(&mut buffer, &mut inside);
+                statistics.add_row(&inside);
+            }
+            None => statistics.add_row(&buffer),
+        }
     }
     let columns = statistics.constant_columns();
     if !columns.is_empty() {
@@ -412,9 +548,9 @@ fn measured(
     }
     let columns = statistics.variance();
     let narrow = |column: &usize| columns[*column] < NARROW * NARROW * variance;
-    if let Some(first) = (0..dim).find(narrow) {
+    if let Some(first) = (0..seen).find(narrow) {
         notices.push(Notice::NarrowColumns {
-            count: (0..dim).filter(narrow).count(),
+            count: (0..seen).filter(narrow).count(),
             first,
             columns: dim,
         });

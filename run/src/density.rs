@@ -7,7 +7,7 @@ use crate::watch::{Done, Watch};
 use crate::words;
 use crate::words::Setting;
 use diffclf::Error as CoreError;
-use diffclf::energy::{Energy, LearnedEnergy, Prior};
+use diffclf::energy::{Energy, LearnedEnergy};
 use diffclf::model::Content;
 use diffclf::sample::{Divergence, Flow, Solver};
 use std::path::Path;
@@ -126,10 +126,11 @@ pub fn evaluate_rows(
         )));
     }
     let (count, dim) = (points.shape[0], points.shape[1..].iter().product::<usize>());
-    if dim != spec.dim {
+    let (columns, view) = (content.columns(), content.view());
+    if dim != columns {
         return Err(Error::Usage(format!(
-            "{}: the points have {dim} coordinates, but the model has {}; give points of the kind it was trained on",
-            points.name, spec.dim
+            "{}: the points have {dim} coordinates, but the model has {columns}; give points of the kind it was trained on",
+            points.name
         )));
     }
     if times.len() != 1 && times.len() != count {
@@ -143,7 +144,7 @@ pub fn evaluate_rows(
     }
     let energy = content.in_data_coordinates(learned);
     let (width, shape) = match quantity {
-        Quantity::Score => (spec.dim, points.shape),
+        Quantity::Score => (columns, points.shape),
         _ => (1, &points.shape[..1]),
     };
     let mut values = vec![0.0; count * width];
@@ -159,14 +160,19 @@ pub fn evaluate_rows(
     let mut bar = watch.begin("density", count as u64, 0);
     for (block, out) in values.chunks_mut(rows * width).enumerate() {
         let first = block * rows;
-        let mut block = vec![0.0; out.len() / width * spec.dim];
+        let mut block = vec![0.0; out.len() / width * columns];
         (points.read)(first, &mut block);
         // All at once, which is quick; one by one only to name the first.
         if !block.iter().all(|x| (*x as f32).is_finite()) {
-            for (row, point) in block.chunks_exact(spec.dim).enumerate() {
+            for (row, point) in block.chunks_exact(columns).enumerate() {
                 refuse_non_finite(Path::new(points.name), first + row, point)?;
             }
         }
+        let given = match (&view, quantity) {
+            (Some(_), Quantity::Score) => block.clone(),
+            _ => Vec::new(),
+        };
+        block = content.rows_inward(block);
         if let (Some(outside), Some(marks)) = (&outside, &mut marks) {
             let mut inside = block.clone();
             content.standardisation.to_model(&mut inside);
@@ -179,7 +185,14 @@ pub fn evaluate_rows(
         match quantity {
             Quantity::LogDensity => energy.log_density(times, &block, out),
             Quantity::Energy => energy.energy(times, &block, out),
-            Quantity::Score => energy.score(times, &block, out),
+            Quantity::Score => match &view {
+                Some(view) => {
+                    let mut score = vec![0.0; block.len()];
+                    energy.score(times, &block, &mut score);
+                    out.copy_from_slice(&view.gradients_outward(&given, score));
+                }
+                None => energy.score(times, &block, out),
+            },
             Quantity::TimeScore => energy.time_score(times, &block, out),
             Quantity::FlowLogDensity => match times {
                 [time] => by_flow((content, learned), *time, &mut block, out)?,
@@ -226,7 +239,12 @@ fn by_flow(
     }
     let later = spec.grid.times().iter().filter(|t| **t > time);
     let times: Vec<f64> = std::iter::once(&time).chain(later).copied().collect();
-    content.standardisation.to_model(points);
+    let map = &content.standardisation;
+    map.to_model(points);
+    let volumes = points
+        .chunks_exact(spec.dim)
+        .map(|point| map.log_volume_at(point));
+    let volumes: Vec<f64> = volumes.collect();
     let flow = Flow {
         energy,
         process: &spec.process,
@@ -244,15 +262,14 @@ fn by_flow(
     } else {
         None
     };
-    let known = Prior::of(spec).mixture()?;
-    let volume = content.standardisation.log_volume();
+    let known = spec.last_law()?;
     for (i, (out, point)) in out
         .iter_mut()
         .zip(points.chunks_exact(spec.dim))
         .enumerate()
     {
         let grown = growth.as_ref().map_or(0.0, |growth| growth[i]);
-        *out = known.log_density(point) - grown - volume;
+        *out = known(point) - grown - volumes[i];
     }
     Ok(())
 }

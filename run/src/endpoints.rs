@@ -132,6 +132,7 @@ pub fn moments(sets: &[DataSet], notices: &mut Vec<Notice>) -> Result<Moments> {
 pub fn facts(sets: &[DataSet], place: Place) -> Facts {
     Facts {
         columns: None,
+        kinds: Vec::new(),
         base: None,
         rows: rows(sets),
         given: sets.first().is_some_and(DataSet::is_given),

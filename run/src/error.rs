@@ -72,6 +72,11 @@ pub enum Error {
         /// The run's folder.
         folder: PathBuf,
     },
+    /// The model to start from is not the one that the settings define.
+    OtherModel {
+        /// Where the model is.
+        from: PathBuf,
+    },
     /// A file cannot be opened or read.
     Read {
         /// Which file.
@@ -294,7 +299,8 @@ impl Error {
                 folder.display(),
                 " has ",
                 saved.as_deref().unwrap_or("absent"),
-                "; a resumed run keeps its settings: leave the setting out, or train into another folder"
+                "; a resumed run keeps its settings: leave the setting out, or train into another folder, from this run's model with ",
+                Setting::to("from", folder.display().to_string())
             ),
             Self::NoRun { folder } => words!(
                 "there is no run to resume in ",
@@ -311,6 +317,12 @@ impl Error {
                 "config.toml in ",
                 folder.display(),
                 " does not belong to the checkpoint beside it; undo the change, or train into another folder"
+            ),
+            Self::OtherModel { from } => words!(
+                "the settings do not give the model in ",
+                from.display(),
+                ": process, times, network and columns must be the same to go on from its parameters; leave out what was changed, or ",
+                Setting::new("from")
             ),
             Self::Read { path, source } => words!(
                 "cannot read ",

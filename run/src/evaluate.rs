@@ -78,11 +78,14 @@ impl Judgement<'_> {
         bar.finish("done");
         let time = grid.t_min();
         let points = exact.sample(time, self.samples.max(2), self.seed);
-        let volume = content.standardisation.log_volume();
+        let map = &content.standardisation;
+        let rows = || points.chunks_exact(content.spec.dim);
         let values = |density: &dyn Energy| {
             let mut out = vec![0.0; points.len() / content.spec.dim];
             density.log_density(&[time], &points, &mut out);
-            out.iter_mut().for_each(|value| *value -= volume);
+            for (value, point) in out.iter_mut().zip(rows()) {
+                *value -= map.log_volume_at(point);
+            }
             out
         };
         let (model, truth) = (values(energy), values(&exact));

@@ -51,6 +51,10 @@ pub fn exact_path(named: &Systems<'_>, content: &Content) -> Result<(ExactPath, 
 /// The exact path of the systems a model was trained on, in its coordinates; none if one of them is a file, or no mixture.
 pub fn known_path(content: &Content) -> Result<Option<ExactPath>> {
     let spec = &content.spec;
+    // A mixture of whole rows is none of their particles' without a centre, or in a frame.
+    if content.view().is_some() {
+        return Ok(None);
+    }
     let mut ends = Vec::new();
     for data in &content.record.data {
         let Some(seed) = data.system_seed else {
@@ -82,6 +86,15 @@ fn mixture(
             Setting::new(key)
         )));
     };
+    if content.view().is_some() {
+        return Err(Error::Refused(words!(
+            "the model knows particles without their centre or in a frame, and the exact density of ",
+            name,
+            " is that of whole rows; train with ",
+            Setting::to("centre", "kept"),
+            " to compare"
+        )));
+    }
     let seed = named
         .system_seed
         .or(trained.and_then(|data| data.system_seed));

@@ -349,14 +349,19 @@ const LONGEST_TEXT: u64 = 1 << 28;
 /// A file of text: settings, a log, a table. Devices and pipes, which may never end, are refused, and so is what is no text by its
 /// size.
 pub fn read_text(path: &Path) -> Result<String> {
-    let file = open_regular(path)?;
-    let mut text = String::new();
-    let mut file = file.take(LONGEST_TEXT + 1);
-    file.read_to_string(&mut text).map_err(reading(path))?;
-    if text.len() as u64 > LONGEST_TEXT {
+    let text = String::from_utf8(read_bytes(path)?);
+    text.map_err(|_| reading(path)(ErrorKind::InvalidData.into()))
+}
+
+/// A small file of any kind, under the same conditions.
+pub fn read_bytes(path: &Path) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let mut file = open_regular(path)?.take(LONGEST_TEXT + 1);
+    file.read_to_end(&mut bytes).map_err(reading(path))?;
+    if bytes.len() as u64 > LONGEST_TEXT {
         return Err(reading(path)(ErrorKind::FileTooLarge.into()));
     }
-    Ok(text)
+    Ok(bytes)
 }
 
 /// The model file a person means: itself, or the one in a run folder.

@@ -132,16 +132,19 @@ impl Generation {
             }
             (Method::InterpolantSde(_), None) => return unfit("interpolants", "reverse-sde"),
         };
-        content.standardisation.to_data(&mut drawn.points);
-        refuse_non_finite(&drawn, spec.dim, name, grid.t_min())?;
+        let map = &content.standardisation;
         let log_density = self.log_density.then(|| {
-            let volume = content.standardisation.log_volume();
             let values = drawn.log_density.iter();
-            values.map(|value| value - volume).collect()
+            let rows = values.zip(drawn.points.chunks_exact(spec.dim));
+            rows.map(|(value, point)| value - map.log_volume_at(point))
+                .collect()
         });
+        refuse_non_finite(&drawn, spec.dim, name, grid.t_min())?;
+        map.to_data(&mut drawn.points);
+        whole(content, &mut drawn.points);
         let found = Generated {
             number: drawn.points.len() / spec.dim,
-            points: drawn.points,
+            points: content.rows_outward(drawn.points),
             log_density,
             method: name.into(),
             g: match method {
@@ -214,6 +217,22 @@ impl Generation {
         match self.probes {
             Some(probes) => memory::refuse_rows("probes", probes, dim, 8),
             None => Ok(()),
+        }
+    }
+}
+
+/// Rounds columns of whole numbers, which were learned spread over their steps.
+fn whole(content: &Content, points: &mut [f64]) {
+    let steps = content
+        .record
+        .data
+        .first()
+        .map_or(&[][..], |data| &data.steps);
+    for point in points.chunks_exact_mut(content.spec.dim) {
+        for (x, step) in point.iter_mut().zip(steps) {
+            if *step == 1.0 {
+                *x = x.round();
+            }
         }
     }
 }
@@ -304,7 +323,7 @@ impl Run<'_> {
             }),
             seed: asked.seed,
         };
-        let start = Prior::of(spec).mixture()?;
+        let known = spec.last_law()?;
         let mut drawn = Drawn {
             points: self.start(&times)?,
             log_density: Vec::new(),
@@ -317,7 +336,7 @@ impl Run<'_> {
                 Some(bridge) => bridge.log_density(times[0], points, &mut before),
                 None => {
                     for (value, point) in before.iter_mut().zip(points.chunks_exact(spec.dim)) {
-                        *value = start.log_density(point);
+                        *value = known(point);
                     }
                 }
             }

@@ -13,6 +13,7 @@ use diffclf::rng::{Purpose, STREAMS};
 use diffclf::sample::{Flow, Sampler, Solver, Task, depart, times_of};
 use diffclf::system::System;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Rows of each kind that are kept in memory.
 const MOST_ROWS: usize = 20_000;
@@ -174,14 +175,27 @@ impl Judging {
         })
     }
 
+    /// log of the volume that the model's coordinates lose, on average over the rows.
+    fn log_volume(&self, content: &Content) -> f64 {
+        let map = &content.standardisation;
+        let rows = self.rows().start.chunks_exact(self.dim);
+        let count = rows.len();
+        if !map.is_curved() || count == 0 {
+            return map.log_volume();
+        }
+        rows.map(|row| map.log_volume_at(row)).sum::<f64>() / count as f64
+    }
+
     fn facts(&self, content: &Content) -> Facts {
         let (spec, stages) = (&content.spec, &content.record.settings.stages);
         let mut terms = stages.iter().flat_map(|stage| &stage.objectives);
         Facts {
-            log_volume: content.standardisation.log_volume(),
+            log_volume: self.log_volume(content),
             compares_levels: Some(terms.any(|term| term.objective.objective().compares_levels())),
             only_trained: self.only_trained,
-            endless: spec.process.is_interpolant() && spec.network.particles().is_some(),
+            endless: spec.process.is_interpolant()
+                && spec.network.particles().is_some()
+                && !spec.without_centre,
         }
     }
 
@@ -206,6 +220,7 @@ impl Judging {
             trained,
             generated: self.generated.as_deref(),
             history: self.history,
+            periods: content.spec.periods(),
             facts: self.facts(content),
         };
         Ok(Diagnosis::run(&subject, settings, progress)?)
@@ -250,6 +265,11 @@ fn training_file(content: &Content, model: &Path, endpoint: usize) -> Option<(St
         .find(|(_, set)| set.record().sha256.as_ref() == Some(expected))
 }
 
+/// Where the rows are that a model was trained on, if they are there and still the same.
+pub fn training_path(content: &Content, model: &Path) -> Option<PathBuf> {
+    training_file(content, model, 0).map(|(path, _)| PathBuf::from(path))
+}
+
 /// Rows that are given: if they are those that were trained on, the held-out ones are known. If not, those of the training come from its own file.
 fn from_set(
     content: &Content,
@@ -257,13 +277,13 @@ fn from_set(
     training: Option<(String, DataSet)>,
     endpoint: usize,
 ) -> Result<Endpoint> {
-    let dim = content.spec.dim;
+    let dim = content.columns();
     let name = name.to_string();
-    if set.dim()? != dim {
+    if set.columns_given()? != dim {
         return Err(Error::Data {
             name,
             fault: DataFault::Columns {
-                found: set.dim()?,
+                found: set.columns_given()?,
                 expected: dim,
             },
         });
@@ -281,7 +301,8 @@ fn from_set(
             .data
             .get(endpoint)
             .map_or(&[][..], |data| &data.steps);
-        let prepared = set.prepare_with(&content.standardisation, steps)?;
+        let view = content.view().map(Arc::new);
+        let prepared = set.prepare_through(&content.standardisation, steps, view)?;
         let found = prepared.shares((endpoint, settings.seed), share, MOST_ROWS);
         found.ok_or(Error::Nothing)
     };
@@ -322,15 +343,15 @@ fn from_record(content: &Content, endpoint: usize) -> Result<Endpoint> {
             Setting::to(key, file)
         )));
     };
-    let dim = content.spec.dim;
-    let system = System::by_name(&record.name, dim, system_seed)?;
+    let system = System::by_name(&record.name, content.columns(), system_seed)?;
     let seed = content.record.settings.seed;
     let (judge, drawn) = (
         Purpose::Judge(endpoint as u32),
         Purpose::Drawn(endpoint as u32),
     );
     let standardise = |rows: Vec<f32>| -> Vec<f64> {
-        let mut rows: Vec<f64> = rows.into_iter().map(f64::from).collect();
+        let rows: Vec<f64> = rows.into_iter().map(f64::from).collect();
+        let mut rows = content.rows_inward(rows);
         content.standardisation.to_model(&mut rows);
         rows
     };

@@ -93,12 +93,18 @@ pub fn last_word(
     isa: Isa,
 ) -> Result<LastWord> {
     let (spec, rows) = (model.content.spec.clone(), &held_out.rows);
-    let volume = model.content.standardisation.log_volume();
+    let map = &model.content.standardisation;
+    let volumes = rows
+        .chunks_exact(spec.dim)
+        .map(|row| map.log_volume_at(row));
+    let volumes: Vec<f64> = volumes.collect();
     let values = |params: Vec<f32>| -> Result<Vec<f64>> {
         let energy = LearnedEnergy::<f32>::new(spec.clone(), params, pool.clone(), isa)?;
         let mut out = vec![0.0; rows.len() / spec.dim];
         energy.log_density(&[spec.grid.t_min()], rows, &mut out);
-        out.iter_mut().for_each(|x| *x -= volume);
+        for (x, volume) in out.iter_mut().zip(&volumes) {
+            *x -= volume;
+        }
         Ok(out)
     };
     let own = values(model.best().to_vec())?;

@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::settings::Settings;
 use crate::words;
 use crate::words::Setting;
-use diffclf::network::{EgnnSpec, NetworkSpec};
+use diffclf::network::{EgnnSpec, NetworkSpec, TransformerSpec};
 use serde::{Deserialize, Serialize};
 
 /// A kind of network, with parameters where it has any.
@@ -13,6 +13,12 @@ use serde::{Deserialize, Serialize};
 pub enum NetworkChoice {
     /// A perceptron over all columns.
     Mlp {},
+    /// A perceptron over all columns and waves of them, for edges in few dimensions.
+    Waves {
+        /// Number of waves.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        waves: Option<usize>,
+    },
     /// A sum over pairs of particles of a function of their distance.
     Pairs {},
     /// Messages between particles and moves along their differences.
@@ -33,14 +39,28 @@ pub enum NetworkChoice {
         #[serde(skip_serializing_if = "Option::is_none")]
         cutoff: Option<f64>,
     },
+    /// Attention between particles, through their differences.
+    Transformer {
+        /// The type of each particle, from 0 on.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        types: Vec<u32>,
+        /// Heads of attention.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        heads: Option<usize>,
+        /// Columns of a head.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        head_width: Option<usize>,
+    },
 }
 
 impl NetworkChoice {
     fn name(&self) -> &'static str {
         match self {
             Self::Mlp {} => "mlp",
+            Self::Waves { .. } => "waves",
             Self::Pairs {} => "pairs",
             Self::Egnn { .. } => "egnn",
+            Self::Transformer { .. } => "transformer",
         }
     }
 
@@ -48,7 +68,16 @@ impl NetworkChoice {
     pub fn usual_width(&self) -> Option<usize> {
         match self {
             Self::Egnn { .. } => Some(64),
-            Self::Mlp {} | Self::Pairs {} => None,
+            Self::Transformer { .. } => Some(96),
+            Self::Mlp {} | Self::Waves { .. } | Self::Pairs {} => None,
+        }
+    }
+
+    /// Number of layers where none is asked for.
+    pub fn usual_depth(&self) -> usize {
+        match self {
+            Self::Transformer { .. } => 2,
+            Self::Mlp {} | Self::Waves { .. } | Self::Pairs {} | Self::Egnn { .. } => 4,
         }
     }
 
@@ -62,7 +91,7 @@ impl NetworkChoice {
             Self::Mlp {}
         };
         let asked = settings.network.clone().map_or(usual, |named| named.0);
-        let over_particles = asked != Self::Mlp {};
+        let over_particles = !matches!(asked, Self::Mlp {} | Self::Waves { .. });
         if over_particles == particles {
             return Ok(asked);
         }
@@ -81,8 +110,10 @@ impl NetworkChoice {
                 particles,
                 " or choose ",
                 Setting::to("network", "pairs"),
+                ", ",
+                Setting::to("network", "egnn"),
                 " or ",
-                Setting::to("network", "egnn")
+                Setting::to("network", "transformer")
             )
         }))
     }
@@ -91,6 +122,11 @@ impl NetworkChoice {
     pub fn spec(self, particles: usize, width: usize, depth: usize) -> NetworkSpec {
         match self {
             Self::Mlp {} => NetworkSpec::Mlp { width, depth },
+            Self::Waves { waves } => NetworkSpec::Waves {
+                width,
+                depth,
+                waves: waves.unwrap_or(width),
+            },
             Self::Pairs {} => NetworkSpec::Pairs {
                 particles,
                 width,
@@ -110,6 +146,19 @@ impl NetworkChoice {
                     cross,
                     range: range.unwrap_or(plain.range),
                     cutoff,
+                    ..plain
+                })
+            }
+            Self::Transformer {
+                types,
+                heads,
+                head_width,
+            } => {
+                let plain = TransformerSpec::new(particles, width, depth);
+                NetworkSpec::Transformer(TransformerSpec {
+                    types,
+                    heads: heads.unwrap_or(plain.heads),
+                    head_width: head_width.unwrap_or(plain.head_width),
                     ..plain
                 })
             }
@@ -139,6 +188,12 @@ mod tests {
             ..EgnnSpec::new(3, 8, 2)
         };
         assert_eq!(asked.unwrap(), NetworkSpec::Egnn(expected));
+        let asked = of("particles = 3\nnetwork = { kind = \"transformer\", heads = 2 }");
+        let expected = TransformerSpec {
+            heads: 2,
+            ..TransformerSpec::new(3, 8, 2)
+        };
+        assert_eq!(asked.unwrap(), NetworkSpec::Transformer(expected));
         let refused = of("network = \"egnn\"").unwrap_err().to_string();
         assert!(refused.contains("particles"), "{refused}");
         let refused = of("particles = 3\nnetwork = \"mlp\"").unwrap_err();

@@ -20,10 +20,20 @@ pub enum Notice {
         /// Rows there are to train on.
         to: usize,
     },
+    /// Columns of a kind of their own.
+    Kinds {
+        /// What they are, in words.
+        text: String,
+    },
     /// The mixture that the energy stands on.
     Base {
         /// Number and structure of its components.
         shape: String,
+    },
+    /// No mixture is the shape of the data.
+    Edges {
+        /// Components that the best mixture has.
+        components: usize,
     },
     /// The smallest time follows the data.
     SmallestTime {
@@ -75,12 +85,32 @@ impl Notice {
             Self::BatchLowered { from, to } => words!(format!(
                 "batch lowered from {from} to {to}: there are no more rows to train on"
             )),
+            Self::Kinds { text } => words!(
+                "columns: ",
+                text,
+                " (",
+                Setting::new("periodic"),
+                ", ",
+                Setting::new("positive"),
+                ", ",
+                Setting::new("bounded"),
+                ")"
+            ),
             Self::Base { shape } => words!(
                 "the energy stands on a mixture of ",
                 shape,
                 " components fitted to the rows (",
                 Setting::new("base"),
                 ")"
+            ),
+            Self::Edges { components } => words!(
+                format!(
+                    "the data have edges ({components} Gaussians are not too many for them): the network sees waves of the columns (",
+                ),
+                Setting::to("network", "waves"),
+                ") and the energy stands on one Gaussian, held down by the anchor; ",
+                Setting::to("base", "mixture"),
+                " takes the mixture instead"
             ),
             Self::Rounded { count, first, step } => words!(
                 format!(

@@ -4,8 +4,10 @@ use crate::base::{BaseKind, FoundBase, fit_base};
 use crate::data::{DataSet, Feed};
 use crate::endpoints::{check, facts, mixtures, moments};
 use crate::error::{Error, Result};
+use crate::kinds::Kinds;
 use crate::known_end;
 use crate::last_word::{HeldOutRows, MOST_ROWS};
+use crate::machine::Machine;
 use crate::memory;
 use crate::notice::Notice;
 use crate::resolve::{Place, Resolved, outline, resolve};
@@ -13,12 +15,12 @@ use crate::settings::{ScaleKind, Settings};
 use crate::watch::Watch;
 use crate::words;
 use crate::words::Setting;
-use diffclf::energy::Energy;
 use diffclf::energy::exact::ExactPath;
+use diffclf::energy::{Energy, Kind};
 use diffclf::engine::{Isa, Pool};
-use diffclf::model::{Checkpoint, Content, Record};
+use diffclf::model::{Checkpoint, Content, Model, Record};
 use diffclf::rng::STREAMS;
-use diffclf::train::{Endpoints, Shuffled, Source, State, Trainer};
+use diffclf::train::{Endpoints, Shuffled, Source, State, TrainSettings, Trainer};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -58,10 +60,37 @@ impl Preparation {
         let mut odd = Vec::new();
         let place = Place::Measured(moments(sets, &mut odd)?);
         let mut facts = facts(sets, place);
-        if let ([set], true) = (sets, facts.given) {
+        let mut settings = settings.clone();
+        if let ([set], true, None) = (sets, facts.given, settings.particles) {
             let whiten = settings.scale == Some(ScaleKind::Whiten);
-            facts.columns = Some(set.columns(whiten)?);
+            let kinds = Kinds::of(&settings, set)?;
+            kinds.fill(&mut settings);
+            facts.columns = Some(set.columns(whiten, &kinds.kinds)?);
+            if !kinds.kinds.is_empty() {
+                let named = |(j, kind): (usize, &Kind)| {
+                    let name = set.record().columns.get(j);
+                    let name = name.cloned().unwrap_or_else(|| j.to_string());
+                    (*kind != Kind::Real).then(|| format!("{name} {}", kind.words()))
+                };
+                let text = kinds.kinds.iter().enumerate().filter_map(named);
+                let text = text.collect::<Vec<_>>().join("; ");
+                odd.push(Notice::Kinds { text });
+            }
+            facts.kinds = kinds.kinds;
         }
+        let told = [&settings.periodic, &settings.positive, &settings.bounded];
+        let asked = told.into_iter().flatten().any(|list| list != "none");
+        if asked && facts.columns.is_none() {
+            return Err(Error::Refused(words!(
+                Setting::new("periodic"),
+                ", ",
+                Setting::new("positive"),
+                " and ",
+                Setting::new("bounded"),
+                " belong to one set of rows that are given; leave them out for systems and for two endpoints"
+            )));
+        }
+        let settings = &settings;
         let outline = outline(settings, &facts)?;
         if outline.base != BaseKind::Gaussian {
             watch.note("fitting a mixture for the energy to stand on");
@@ -79,6 +108,7 @@ impl Preparation {
         let content = Content {
             spec: resolved.spec.clone(),
             standardisation: resolved.standardisation.clone(),
+            frame: sets.first().and_then(DataSet::frame),
             record: Record {
                 version: env!("CARGO_PKG_VERSION").into(),
                 settings: resolved.train.clone(),
@@ -108,16 +138,7 @@ impl Preparation {
                 });
             }
         }
-        let mut facts = facts(sets, Place::of(&content));
-        facts.base = content.spec.base.clone().map(|ends| FoundBase {
-            shape: format!("{} {}", ends.start.components(), ends.start.spread_name()),
-            nats: (f64::INFINITY, 0.0),
-            finest: ends.start.smallest_width(),
-            multiplicity: 1.0,
-            ends,
-        });
-        let mut resolved = resolve(settings, &facts)?;
-        resolved.notices.clear();
+        let resolved = Self::like(settings, sets, &content)?;
         let fits = resolved.spec == content.spec
             && resolved.train == content.record.settings
             && sets.len() == content.record.data.len()
@@ -145,7 +166,12 @@ impl Preparation {
             .enumerate()
             .map(|(k, set)| {
                 let rows = set.prepare(&content.standardisation)?;
-                Ok(rows.feed(k, train.batch, train.seed, share))
+                let feed = rows.feed(k, train.batch, train.seed, share);
+                if train.rotate {
+                    feed.turned(&content.spec, train.seed)
+                } else {
+                    Ok(feed)
+                }
             })
             .collect::<Result<Vec<_>>>()?;
         let held_out_rows = match (sets, train.held_out) {
@@ -161,7 +187,7 @@ impl Preparation {
         }
         Ok(Self {
             held_out_rows,
-            truth: truth(&content, sets)?,
+            truth: truth(&resolved.settings, &content, sets)?,
             settings: resolved.settings,
             log_every: resolved.log_every,
             notices: resolved.notices,
@@ -173,19 +199,82 @@ impl Preparation {
 
     /// The trainer, at its first step or at that of the state.
     pub fn trainer(&self, pool: Arc<Pool>, isa: Isa) -> Result<Trainer> {
-        let train = &self.content.record.settings;
-        let held_out = self.held_out().map(|(endpoints, rows)| {
+        let mut trainer = self.trainer_of(&self.content.record.settings, pool, isa)?;
+        if let Some(state) = &self.state {
+            trainer.resume(state.clone())?;
+        }
+        Ok(trainer)
+    }
+
+    /// A fresh trainer with these settings.
+    pub(crate) fn trainer_of(
+        &self,
+        train: &TrainSettings,
+        pool: Arc<Pool>,
+        isa: Isa,
+    ) -> Result<Trainer> {
+        let held_out = self.held_out().filter(|_| train.held_out.is_some());
+        let held_out = held_out.map(|(endpoints, rows)| {
             let draws = rows.clamp(HELD_OUT_DRAWS, train.batch.max(HELD_OUT_DRAWS));
             (endpoints, draws)
         });
         let endpoints = self.endpoints(|feed| Some(&feed.train));
         let endpoints = endpoints.ok_or(Error::Nothing)?;
-        let mut trainer = Trainer::new(&self.content.spec, train, endpoints, held_out, pool, isa)?
-            .with_truth(self.truth.clone());
-        if let Some(state) = &self.state {
-            trainer.resume(state.clone())?;
+        let trainer = Trainer::new(&self.content.spec, train, endpoints, held_out, pool, isa)?;
+        Ok(trainer.with_truth(self.truth.clone()))
+    }
+
+    /// A new run from the parameters of a model: on its coordinates and its base, so that they mean what they meant.
+    pub fn warm(
+        settings: &Settings,
+        sets: &[DataSet],
+        model: &Model,
+        (pool, isa): (Arc<Pool>, Isa),
+        from: &Path,
+    ) -> Result<Self> {
+        check(sets)?;
+        // Every number is looked at; where the data lie is the model's affair.
+        moments(sets, &mut Vec::new())?;
+        let mut content = model.content.clone();
+        let resolved = Self::like(settings, sets, &content)?;
+        let fits = resolved.spec == content.spec && sets[0].dim()? == content.spec.dim;
+        if !fits {
+            return Err(Error::OtherModel {
+                from: from.to_path_buf(),
+            });
         }
-        Ok(trainer)
+        content.record = Record {
+            version: env!("CARGO_PKG_VERSION").into(),
+            settings: resolved.train.clone(),
+            steps: 0,
+            data: sets.iter().map(|set| set.record().clone()).collect(),
+            units: "kT".into(),
+            streams: STREAMS,
+        };
+        let mut prepared = Self::of(resolved, content, None, sets)?;
+        let mut state = prepared.trainer(pool, isa)?.state().clone();
+        state.params.copy_from_slice(model.best());
+        if !state.average.is_empty() {
+            state.average.copy_from_slice(model.best());
+        }
+        prepared.state = Some(state);
+        Ok(prepared)
+    }
+
+    /// The settings resolved for coordinates and a base that are chosen already.
+    fn like(settings: &Settings, sets: &[DataSet], content: &Content) -> Result<Resolved> {
+        let mut facts = facts(sets, Place::of(content));
+        facts.kinds = content.standardisation.kinds.clone();
+        facts.base = content.spec.base.clone().map(|ends| FoundBase {
+            shape: format!("{} {}", ends.start.components(), ends.start.spread_name()),
+            nats: (f64::INFINITY, 0.0),
+            finest: ends.start.smallest_width(),
+            multiplicity: 1.0,
+            ends,
+        });
+        let mut resolved = resolve(settings, &facts)?;
+        resolved.notices.clear();
+        Ok(resolved)
     }
 
     fn endpoints<'a>(
@@ -225,7 +314,8 @@ fn coarse(sets: &[DataSet], base: Option<&FoundBase>) -> Result<Vec<Notice>> {
             });
         }
     }
-    for set in sets.iter().filter(|set| set.is_given()) {
+    // Particles without their centre are no function of each other, whatever their rows are.
+    for set in sets.iter().filter(|set| set.is_given() && set.is_whole()) {
         notices.extend(set.dependence()?.map(Notice::Dependent));
     }
     if let Some(base) = base.filter(|base| base.multiplicity > 1.5) {
@@ -248,12 +338,24 @@ fn taken(share: &Shuffled, dim: usize) -> HeldOutRows {
 }
 
 /// The exact densities of the data in the model's coordinates, if an objective compares with them.
-fn truth(content: &Content, sets: &[DataSet]) -> Result<Option<Arc<dyn Energy>>> {
+fn truth(
+    settings: &Settings,
+    content: &Content,
+    sets: &[DataSet],
+) -> Result<Option<Arc<dyn Energy>>> {
     let stages = &content.record.settings.stages;
     let mut terms = stages.iter().flat_map(|stage| &stage.objectives);
     let Some(term) = terms.find(|t| t.objective.objective().needs_truth(&content.spec)) else {
         return Ok(None);
     };
+    if let Some(molecule) = &settings.molecule {
+        let machine = Machine {
+            threads: None,
+            kernel: settings.kernel.clone(),
+        };
+        let energy = molecule.energy(&content.standardisation, sets.len(), machine.isa()?)?;
+        return Ok(Some(energy));
+    }
     let mut known = Vec::with_capacity(sets.len());
     for set in sets {
         let Some(mixture) = set.mixture() else {
@@ -266,7 +368,9 @@ fn truth(content: &Content, sets: &[DataSet]) -> Result<Option<Arc<dyn Energy>>>
                 Setting::new("system"),
                 " ",
                 mixtures().join(", "),
-                ") or choose another objective"
+                "), name the ",
+                Setting::new("molecule"),
+                " that the rows are frames of, or choose another objective"
             )));
         };
         known.push(content.standardisation.mixture_to_model(mixture)?);

@@ -2,19 +2,21 @@
 
 use crate::base::{BaseKind, FoundBase};
 use crate::columns::Columns;
+use crate::edges;
 use crate::error::{Error, Result};
 use crate::named::Named;
 use crate::network::NetworkChoice;
 use crate::notice::Notice;
+use crate::particles::Treatment;
 use crate::settings::{ScaleKind, Settings};
 use crate::smallest_time;
 use crate::words;
 use crate::words::Setting;
-use diffclf::energy::{Coordinates, Form, ModelSpec, Moments};
+use diffclf::energy::{Coordinates, Form, Kind, ModelSpec, Moments};
 use diffclf::model::Content;
 use diffclf::objective::{ObjectiveName, Term, closeness, parse_terms};
 use diffclf::process::sampler::Close;
-use diffclf::process::{Process, TimeSampler};
+use diffclf::process::{Process, TimeSampler, VarianceExploding};
 use diffclf::train::{Adam, Decay, HeldOut, Rate, StageSettings, TrainSettings};
 
 /// Without being asked for, rows are held out only of at least so many.
@@ -55,6 +57,8 @@ pub struct Facts {
     pub place: Place,
     /// Where the columns of rows that are given lie.
     pub columns: Option<Columns>,
+    /// Kinds of the columns; none if all are real.
+    pub kinds: Vec<Kind>,
     /// The mixture that was fitted to the rows, if one was asked for.
     pub base: Option<FoundBase>,
 }
@@ -83,6 +87,13 @@ impl Place {
                 variance: content.spec.variance,
             },
         }
+    }
+}
+
+impl Facts {
+    /// Whether a column is periodic.
+    fn periodic(&self) -> bool {
+        self.kinds.iter().any(|kind| kind.period().is_some())
     }
 }
 
@@ -140,7 +151,7 @@ pub fn resolve(settings: &Settings, facts: &Facts) -> Result<Resolved> {
     filling.settle_base(facts)?;
     let train = filling.train(facts)?;
     let (standardisation, moments) = filling.coordinates(facts)?;
-    let spec = filling.spec(facts, moments)?;
+    let spec = filling.spec(facts, &standardisation, moments)?;
     train.validate(&spec)?;
     let log_every = filling.log_every()?;
     Ok(Resolved {
@@ -221,6 +232,7 @@ impl Filling {
             adam: Adam::default(),
             average: positive(*s.average.get_or_insert(0.999)),
             held_out,
+            rotate: Treatment::of(&self.settings)?.is_some_and(|of| of.rotate),
             stages,
         })
     }
@@ -288,6 +300,16 @@ impl Filling {
     /// of rows drawn from a built-in system.
     fn base(&self, facts: &Facts) -> Result<BaseKind> {
         let particles = self.settings.particles.is_some();
+        if facts.periodic() {
+            return match self.settings.base {
+                Some(BaseKind::Gaussian) => Err(Error::Refused(words!(
+                    Setting::to("base", "gaussian"),
+                    " has no periods, and columns are periodic; leave it out, or say ",
+                    Setting::to("periodic", "none")
+                ))),
+                _ => Ok(BaseKind::Mixture),
+            };
+        }
         match self.settings.base {
             Some(BaseKind::Mixture) if particles => Err(Error::Refused(words!(
                 Setting::to("base", "mixture"),
@@ -305,6 +327,11 @@ impl Filling {
 
     /// Which base it is in the end, with a word about it.
     fn settle_base(&mut self, facts: &Facts) -> Result<()> {
+        if let Some(notice) = edges::recognised(&self.settings, facts) {
+            edges::serve(&mut self.settings);
+            self.notices.push(notice);
+            return Ok(());
+        }
         let asked = self.base(facts)?;
         let settled = match (&facts.base, asked) {
             (None, _) | (_, BaseKind::Gaussian) => BaseKind::Gaussian,
@@ -348,6 +375,23 @@ impl Filling {
             ScaleKind::Column
         };
         let scale = *s.scale.get_or_insert(usual);
+        let mixed = scale == ScaleKind::Whiten && facts.periodic();
+        if !facts.kinds.is_empty()
+            && (mixed || matches!(scale, ScaleKind::Common | ScaleKind::None))
+        {
+            return Err(Error::Refused(words!(
+                Setting::new("scale"),
+                " and columns of a kind of their own (",
+                Setting::new("periodic"),
+                ", ",
+                Setting::new("positive"),
+                ", ",
+                Setting::new("bounded"),
+                ") contradict each other: these are scaled each by its own spread; choose ",
+                Setting::to("scale", "column"),
+                ", or none of the others"
+            )));
+        }
         let refused = match scale {
             ScaleKind::Column | ScaleKind::Whiten if particles => "particles",
             ScaleKind::None => return Ok(scale),
@@ -372,8 +416,9 @@ impl Filling {
             } => return Ok((standardisation.clone(), moments.clone())),
             Place::Measured(moments) => moments.clone(),
         };
-        let moments = match self.settings.particles {
-            Some(particles) => moments.of_particles(particles)?,
+        let moments = match Treatment::of(&self.settings)? {
+            Some(treatment) if treatment.without_centre => moments.about_zero(),
+            Some(treatment) => moments.of_particles(treatment.particles)?,
             None => moments,
         };
         let dim = moments.mean.len();
@@ -395,8 +440,13 @@ impl Filling {
     }
 
     /// The model, for data of these moments in its coordinates.
-    fn spec(&mut self, facts: &Facts, moments: Moments) -> Result<ModelSpec> {
-        let process = self.process(facts.has_end)?;
+    fn spec(
+        &mut self,
+        facts: &Facts,
+        standardisation: &Coordinates,
+        moments: Moments,
+    ) -> Result<ModelSpec> {
+        let process = self.process(facts.has_end, &standardisation.model_periods())?;
         let found = self.found(facts);
         let s = &mut self.settings;
         let mut spec = ModelSpec::new(moments.mean.len(), process);
@@ -410,9 +460,17 @@ impl Filling {
         let rows = facts.rows.filter(|_| facts.given && s.particles.is_none());
         let network = NetworkChoice::of(s)?;
         let usual = network.usual_width().unwrap_or(usual_width(rows));
-        let (width, depth) = (*s.width.get_or_insert(usual), *s.depth.get_or_insert(4));
+        let (width, depth) = (
+            *s.width.get_or_insert(usual),
+            *s.depth.get_or_insert(network.usual_depth()),
+        );
         if s.particles.is_some() {
             spec.form = Form::Scalar;
+        }
+        let treatment = Treatment::of(s)?;
+        spec.without_centre = treatment.is_some_and(|of| of.without_centre);
+        if let Some(treatment) = treatment {
+            treatment.fill(s);
         }
         s.network = Some(Named(network.clone()));
         spec.network = network.spec(s.particles.unwrap_or(1), width, depth);
@@ -427,12 +485,22 @@ impl Filling {
     }
 
     /// The process; one endpoint needs a diffusion, two an interpolant.
-    fn process(&mut self, has_end: bool) -> Result<Process> {
-        let default = if has_end { "linear" } else { "vp" };
+    fn process(&mut self, has_end: bool, periods: &[f64]) -> Result<Process> {
         let process = match self.settings.process {
             Some(Named(process)) => process,
-            None => Process::by_name(default)?,
+            None if has_end => Process::by_name("linear")?,
+            None if periods.is_empty() => Process::by_name("vp")?,
+            None => around_circles(periods),
         };
+        if !periods.is_empty() && process.x0_scale(process.horizon()) != 1.0 {
+            return Err(Error::Refused(words!(
+                Setting::to("process", process.name()),
+                " shrinks the data, and a period that shrinks is none; choose ",
+                Setting::to("process", "ve"),
+                " or edm, or say ",
+                Setting::to("periodic", "none")
+            )));
+        }
         if process.is_interpolant() == has_end {
             return Ok(self.settings.process.insert(Named(process)).0);
         }
@@ -464,6 +532,17 @@ impl Filling {
     }
 }
 
+/// The process of periodic columns: noise that does not shrink them. Where all are periodic it ends a period wide, uniform to 1e-8.
+fn around_circles(periods: &[f64]) -> Process {
+    let mut process = VarianceExploding::default();
+    if periods.iter().all(|period| *period > 0.0) {
+        // Three digits are enough, and people read them.
+        let widest = periods.iter().fold(0.0_f64, |a, b| a.max(*b));
+        process.sigma_max = (widest * 100.0).ceil() / 100.0;
+    }
+    Process::VarianceExploding(process)
+}
+
 /// Rows of a share, never none and never all.
 pub fn held_out_rows(rows: usize, share: f64) -> usize {
     if share == 0.0 {
@@ -485,6 +564,7 @@ mod tests {
     use super::*;
     use diffclf::base::{BaseEnds, MixtureBase, Spread};
     use diffclf::energy::Scale;
+    use diffclf::network::NetworkSpec;
 
     fn settings(text: &str) -> Settings {
         toml::from_str(text).unwrap()
@@ -497,6 +577,7 @@ mod tests {
             given: true,
             has_end: false,
             columns: None,
+            kinds: Vec::new(),
             base: None,
             place: Place::Measured(Moments {
                 mean: vec![0.5, -2.0, 0.25],
@@ -664,6 +745,22 @@ mod tests {
             (resolved.spec.base, resolved.settings.objective.as_deref()),
             (None, Some("dsm+diffclf"))
         );
+        // As many components as there are: edges, unless something else is asked for.
+        let spread = Spread::Diagonal {
+            variances: vec![0.3; 48 * 3],
+            basis: None,
+        };
+        let many = MixtureBase::new(3, vec![1.0 / 48.0; 48], vec![0.2; 48 * 3], spread).unwrap();
+        facts.base.as_mut().unwrap().ends.start = many;
+        let served = resolve(&Settings::default(), &facts).unwrap();
+        assert!(matches!(served.spec.network, NetworkSpec::Waves { .. }));
+        assert_eq!(served.spec.base, None);
+        assert_eq!(served.train.batch, 512);
+        let again = settings(&served.settings.to_toml().unwrap());
+        assert_eq!(resolve(&again, &facts).unwrap().spec, served.spec);
+        facts.rows = Some(4000);
+        let few = resolve(&settings("base = \"mixture\""), &facts).unwrap();
+        assert!(few.spec.base.is_some());
         // Read back, nothing changes.
         let resolved = with("", 0.2);
         let again = settings(&resolved.settings.to_toml().unwrap());
@@ -679,6 +776,7 @@ mod tests {
             columns: Some(Columns {
                 places: vec![[0.5, 1.0], [-2.0, 30.0], [0.25, 0.01]],
                 correlations: Some(vec![1.0, 0.6, 0.0, 0.6, 1.0, 0.0, 0.0, 0.0, 1.0]),
+                kinds: Vec::new(),
             }),
             ..rows(5000)
         };

@@ -3,8 +3,10 @@
 use crate::base::BaseKind;
 use crate::error::{Error, Result};
 use crate::files::read_text;
+use crate::molecule::MoleculeChoice;
 use crate::named::Named;
 use crate::network::NetworkChoice;
+use crate::particles::CentreKind;
 use diffclf::energy::Form;
 use diffclf::process::{Process, Spacing, TimeSampler};
 use diffclf::train::Decay;
@@ -52,6 +54,13 @@ pub struct Settings {
     /// One scale for each column, their covariance (whiten), one for all (common), or none [default: column for rows that are given; common for particles, two
     /// endpoints and built-in systems]
     pub scale: Option<ScaleKind>,
+    /// Columns that are periodic, by number or name, with their periods: "0,1", "phi,psi", "4:24" [default: recognised where values fill a circle
+    /// of 2 pi or 360; none for none]
+    pub periodic: Option<String>,
+    /// Columns that are positive: learned as logarithms [default: recognised where values are skewed and reach down to zero; none for none]
+    pub positive: Option<String>,
+    /// Columns that lie between bounds, column:low:high, "2:0:1" [default: none]
+    pub bounded: Option<String>,
     /// Add uniform noise as wide as one step to columns whose values are rounded [default: false]
     pub dequantise: Option<bool>,
     /// Share of the rows that is never trained on, 0 for none [default: 100 rows of those given, no less than 0.05 and no more than 0.2 of them; none of fewer than 60]
@@ -69,12 +78,18 @@ pub struct Settings {
     pub t_max: Option<f64>,
     /// Columns of a hidden layer [default: 128; 32 or 64 for few given rows]
     pub width: Option<usize>,
-    /// Hidden layers [default: 4]
+    /// Hidden layers [default: 4; 2 for a transformer]
     pub depth: Option<usize>,
     /// Sinusoidal time features [default: 64]
     pub features: Option<usize>,
     /// Number of particles in a row: the energy knows neither their frame nor, where they are alike, their names
     pub particles: Option<usize>,
+    /// The centre of all particles is no part of the model (free), or one like any other (kept) [default: free for egnn and transformer]
+    pub centre: Option<CentreKind>,
+    /// Turn each row of particles at random when it is trained on [default: for a transformer, unless rows are aligned]
+    pub rotate: Option<bool>,
+    /// Turn each row of particles onto the first one, without a reflection [default: false]
+    pub align: Option<bool>,
     /// How the network gives the energy [default: follows process and network]
     pub form: Option<Form>,
     /// What the energy stands on: a Gaussian, or a mixture fitted to the rows [default: auto, a mixture for given rows where it makes
@@ -108,9 +123,12 @@ pub struct Settings {
     /// Instruction set of the kernels ; kept here because it decides the last bits.
     pub kernel: Option<String>,
 
-    /// The network: mlp, pairs, egnn, or with parameters '{kind = "egnn", types = [0, 1, 0], bonds = [[0, 1]], cross = true}' [default:
-    /// mlp; pairs if there are particles]
+    /// The network: mlp, pairs, egnn, transformer, or with parameters '{kind = "egnn", types = [0, 1, 0], bonds = [[0, 1]], cross = true}'
+    /// or '{kind = "transformer", types = [0, 1, 2], heads = 8, head_width = 64}' [default: mlp; pairs if there are particles]
     pub network: Option<Named<NetworkChoice>>,
+    /// The molecule that the rows are frames of (nm), for objectives that compare with its exact energies:
+    /// '{topology = "aldp.prmtop", solvents = ["1", "0"], temperature = 300.0}', one solvent for each endpoint
+    pub molecule: Option<MoleculeChoice>,
     /// Noising process: a name of [`Process::NAMES`], or with parameters '{kind = "vp", beta_max = 10.0}'
     /// [default: vp; linear if there is a second endpoint]
     pub process: Option<Named<Process>>,

@@ -4,20 +4,22 @@ use crate::archive;
 use crate::data::DataSet;
 use crate::endpoints::{open, rows};
 use crate::error::{Error, Result};
+use crate::files::{model_path, read_model};
 use crate::machine::Machine;
 use crate::origin::Origin;
+use crate::particles::viewed;
 use crate::prepare::Preparation;
 use crate::resolve::lowered_batch;
-use crate::run_folder::RunFolder;
+use crate::run_folder::{CONFIG, RunFolder};
 use crate::session::Session;
 use crate::settings::Settings;
 use crate::watch::Watch;
 use crate::words;
 use diffclf::engine::{Isa, Pool};
 use diffclf::train::State;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A run and the folder it belongs to.
 pub struct Job {
@@ -27,6 +29,10 @@ pub struct Job {
     pub path: PathBuf,
     /// Start a new run from this state instead of fresh parameters: the end of a first stage that several runs share.
     pub first_stage: Option<State>,
+    /// Start a new run from the parameters of this model, on its coordinates and its base.
+    pub from: Option<PathBuf>,
+    /// Fit the number of steps into this time.
+    pub time: Option<Duration>,
     /// Continue a run that is there.
     pub resume: bool,
     /// Delete a run that is there.
@@ -109,7 +115,12 @@ fn digests(sets: &[DataSet], settings: &Settings) -> Vec<(String, String)> {
 
 /// A new run in its folder, which is made only once nothing is left to refuse.
 fn begun(job: &Job, sets: Option<Vec<DataSet>>) -> Result<Begun> {
-    let settings = &job.settings;
+    let began = Instant::now();
+    let mut settings = job.settings.clone();
+    if let Some(from) = &job.from {
+        settings = inherited(&settings, from)?;
+    }
+    let settings = &settings;
     if !job.resume {
         RunFolder::refuse_existing(&job.path, job.force)?;
     } else if sets.is_none() && settings.data.is_none() && settings.system.is_none() {
@@ -121,10 +132,23 @@ fn begun(job: &Job, sets: Option<Vec<DataSet>>) -> Result<Begun> {
         Some(sets) => sets,
         None => open(settings, &*job.watch)?,
     };
-    let sets = dequantised(settings, sets)?;
+    let sets = viewed(settings, dequantised(settings, sets)?)?;
     let isa = isa_of(settings)?;
-    let mut preparation = Preparation::fresh(settings, &sets, &job.pool, isa, &*job.watch)?;
-    preparation.state = job.first_stage.clone();
+    let mut preparation = match &job.from {
+        Some(from) => {
+            let machine = (job.pool.clone(), isa);
+            Preparation::warm(settings, &sets, &read_model(from)?, machine, from)?
+        }
+        None => {
+            let mut fresh = Preparation::fresh(settings, &sets, &job.pool, isa, &*job.watch)?;
+            fresh.state = job.first_stage.clone();
+            fresh
+        }
+    };
+    if let Some(time) = job.time {
+        let text = preparation.fit_into(time, began, &job.pool, isa)?;
+        job.watch.note(&text);
+    }
     let settings = absolute(preparation.settings.clone())?;
     let folder = RunFolder::create(&job.path, &settings, &digests(&sets, &settings), job.force)?;
     Ok(Begun {
@@ -132,6 +156,23 @@ fn begun(job: &Job, sets: Option<Vec<DataSet>>) -> Result<Begun> {
         preparation,
         origins: origins(&sets),
     })
+}
+
+/// The settings of the run that a model came from, as far as its folder tells, with those that are given in their place.
+fn inherited(given: &Settings, from: &Path) -> Result<Settings> {
+    let config = model_path(from).with_file_name(CONFIG);
+    if !config.is_file() {
+        return Ok(given.clone());
+    }
+    let mut saved = Settings::read(&config)?;
+    // A budget of its own: the steps of the first run are no wish for the second.
+    (saved.steps, saved.score_steps, saved.held_out_every) = (None, Some(0), None);
+    if given.data.is_none() && given.system.is_none() {
+        return saved.overridden_by(given);
+    }
+    // Rows of their own have a share of their own.
+    (saved.held_out, saved.batch) = (None, None);
+    saved.overridden_by(given)
 }
 
 /// A run that is there, from its last checkpoint.
@@ -146,7 +187,7 @@ fn continued(job: &Job, sets: Option<Vec<DataSet>>) -> Result<Begun> {
         Some(sets) => sets,
         None => open(&saved, &*job.watch)?,
     };
-    let sets = dequantised(&saved, sets)?;
+    let sets = viewed(&saved, dequantised(&saved, sets)?)?;
     // A batch that was lowered is asked for again in vain, and is no other setting.
     wanted.held_out = wanted.held_out.or(saved.held_out);
     let lowered = |batch| lowered_batch(batch, rows(&sets), wanted.held_out);
@@ -238,6 +279,8 @@ mod tests {
             settings: toml::from_str(settings).unwrap(),
             path: path.to_path_buf(),
             first_stage: None,
+            from: None,
+            time: None,
             resume: false,
             force: false,
             checkpoint_every: Duration::from_secs(10),

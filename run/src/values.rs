@@ -4,12 +4,15 @@ use crate::data::Array;
 use crate::files::MappedNpy;
 use diffclf::energy::Coordinates;
 use diffclf::format::npy::Npy;
+use diffclf::particles::View;
 use diffclf::rng::{Purpose, Stream};
 use diffclf::train::Table;
 use std::sync::Arc;
 
 /// Columns that are read at once.
 const PIECE: usize = 256;
+/// Most columns of a row of particles that is turned or freed of its centre: it must fit in memory that is not allocated.
+pub(crate) const MOST_VIEWED: usize = 4096;
 
 /// The bytes of a mapped file, shared.
 pub struct Mapped(pub(crate) Arc<MappedNpy>);
@@ -25,6 +28,8 @@ pub struct Values {
     pub(crate) stored: Stored,
     /// Widths of the noise that is added to each column; empty for none.
     pub(crate) steps: Vec<f64>,
+    /// What happens to a row after it is read.
+    pub(crate) view: Option<Arc<View>>,
 }
 
 pub(crate) enum Stored {
@@ -63,6 +68,13 @@ impl Table for Values {
     }
 
     fn copy_row(&self, row: usize, coordinates: &Coordinates, out: &mut [f32]) {
+        if let Some(view) = &self.view {
+            let (mut given, mut seen) = ([0.0; MOST_VIEWED], [0.0; MOST_VIEWED]);
+            let (given, seen) = (&mut given[..view.columns()], &mut seen[..view.dim()]);
+            self.read(row, 0, given);
+            view.inward(given, seen);
+            return coordinates.round_to_model(seen.iter().copied(), out);
+        }
         // In pieces, so that rows of any length need no allocation.
         let mut piece = [0.0; PIECE];
         for (k, out) in out.chunks_mut(PIECE).enumerate() {

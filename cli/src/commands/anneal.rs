@@ -7,12 +7,15 @@ use crate::help;
 use crate::opened::ModelArgs;
 use crate::print::print;
 use crate::terminal::Terminal;
+use diffclf::energy::Closure;
+use diffclf::expression::Expression;
 use diffclf::sample::Particles;
 use diffclf_report::annealing;
 use diffclf_report::text::table_text;
 use diffclf_run::anneal::{AnnealMethod, Annealed, Annealing};
-use diffclf_run::error::Result;
+use diffclf_run::error::{Error, Result};
 use diffclf_run::named::word;
+use diffclf_run::questions::names;
 use serde_json::{Value, json};
 
 const EXAMPLES: &str = "\
@@ -20,12 +23,14 @@ Examples:
   diffclf anneal runs/mine/model.safetensors -o samples.npy
   diffclf anneal runs/mog40/model.safetensors --target mog40 -o exact.npy --weights w.npy
   diffclf anneal runs/mog40/model.safetensors --target mog40 --contest --diffusion -o exact.npy
+  diffclf anneal runs/mine --target-energy '2*(1 - cos(phi)) + 0.5*psi^2' -o boltzmann.npy --weights w.npy
   diffclf anneal runs/mine/model.safetensors --method exchange --levels 24 -n 64 --moves 4 -o samples.npy
 
 Without --target the samples are those of the model's density at its smallest time, corrected for all errors of the way. With
 --target the last marginal is replaced by the exact density of a system: a Boltzmann generator, whose weighted samples are
-unbiased whatever the model is worth; log Z is then that of the target (0 for these systems). --contest runs importance
-sampling and annealed importance sampling beside it.
+unbiased whatever the model is worth; log Z is then that of the target (0 for these systems). --target-energy is an energy of your own in
+kT, of the columns by their names or as x0, x1, ... (diffclf weight --help tells what can be written). --contest runs
+importance sampling and annealed importance sampling beside it.
 
 A model of an interpolant carries rows of one endpoint to its own density at the other, by the kernels of its SDE with noise --g and
 its velocity; its energies give the weights. Train the velocity beside the energy:
@@ -47,6 +52,9 @@ pub struct Args {
     method: AnnealMethod,
     #[arg(long, help = help::target(), value_name = "SYSTEM")]
     target: Option<String>,
+    /// An energy of your own as the target, in kT: an expression of the columns
+    #[arg(long, value_name = "EXPRESSION", conflicts_with = "target")]
+    target_energy: Option<String>,
     /// Seed of the target's own parameters
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     system_seed: u64,
@@ -54,7 +62,7 @@ pub struct Args {
     #[arg(long)]
     diffusion: bool,
     /// Also run importance sampling and annealed importance sampling, and print all three
-    #[arg(long, requires = "target")]
+    #[arg(long)]
     contest: bool,
     #[command(flatten)]
     bridge: BridgeArgs,
@@ -70,6 +78,11 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: Args) -> Result<()> {
     args.out.check()?;
+    if args.contest && args.target.is_none() && args.target_energy.is_none() {
+        return Err(Error::Usage(
+            "--contest compares ways to a target; add --target SYSTEM or --target-energy EXPRESSION".into(),
+        ));
+    }
     let asked = Annealing {
         method: args.method,
         target: args.target.clone(),
@@ -84,7 +97,25 @@ pub fn run(args: Args) -> Result<()> {
         smc: args.smc.smc()?,
     };
     let (model, energy) = args.model.open()?;
-    let done = asked.run(&model.content, &energy, &Terminal::new(args.out.quiet))?;
+    let watch = Terminal::new(args.out.quiet);
+    let done = match &args.target_energy {
+        None => asked.run(&model.content, &energy, &watch)?,
+        Some(text) => {
+            let (content, dim) = (&model.content, model.content.spec.dim);
+            if content.spec.process.is_interpolant() {
+                return Err(Error::Usage(
+                    "an interpolant is annealed between the two data sets it was trained on; leave out --target-energy".into(),
+                ));
+            }
+            let own = Expression::number(text, names(content), dim)?;
+            let target = Closure::new(dim, |_, y: &[f64], score: &mut [f64]| {
+                let energy = own.value_and_gradient(y, score);
+                score.iter_mut().for_each(|s| *s = -*s);
+                energy
+            });
+            asked.run_to(Some(&target), (content, &energy), &watch)?
+        }
+    };
     let seed = args.smc.seed;
     let samples = match &done.found {
         Annealed::Descent { runs, .. } => {
@@ -118,13 +149,15 @@ fn told(args: &Args, asked: &Annealing, found: &Annealed) -> (String, Value) {
     match found {
         Annealed::Descent { runs, smc } => {
             let runs: Vec<_> = runs.iter().map(|(name, run)| (*name, run)).collect();
-            let end = args.target.as_deref().unwrap_or("the model's density");
+            let target = args.target.as_deref().or(args.target_energy.as_deref());
+            let end = target.unwrap_or("the model's density");
             let results: serde_json::Map<String, Value> = runs
                 .iter()
                 .map(|(name, run)| (name.to_string(), annealing::record(run)))
                 .collect();
             let record = json!({
                 "target": args.target,
+                "target_energy": args.target_energy,
                 "diffusion": args.diffusion,
                 "settings": smc,
                 "results": results,
@@ -158,6 +191,7 @@ fn told(args: &Args, asked: &Annealing, found: &Annealed) -> (String, Value) {
             let record = json!({
                 "method": "exchange",
                 "target": args.target,
+                "target_energy": args.target_energy,
                 "settings": settings,
                 "grid": grid,
                 "result": found,

@@ -233,7 +233,7 @@ pub fn run(args: Args) -> Result<()> {
     )?;
     let found = &done.found;
     let spacing = args.units.time(args.step) * args.thin as f64;
-    let shape = (found.chains, dim, particles && dim % 3 == 0);
+    let shape = (found.chains, dim, particles && dim.is_multiple_of(3));
     let force = args.record.force;
     let written = write_chains(
         &args.output,

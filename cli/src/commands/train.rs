@@ -5,6 +5,7 @@ use crate::help;
 use crate::machine::MachineArgs;
 use crate::settings::SettingsArgs;
 use crate::terminal::Terminal;
+use diffclf_run::budget::parse_time;
 use diffclf_run::error::{Error, Result};
 use diffclf_run::run_folder::CONFIG;
 use diffclf_run::settings::Settings;
@@ -13,12 +14,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// The budget of a quick run.
+const QUICK: Duration = Duration::from_secs(60);
+
 fn examples() -> String {
     format!(
         "\
 Examples:
   diffclf train samples.npy -o runs/mine
+  diffclf train samples.npy -o runs/first --quick             a first model in a minute
+  diffclf train samples.npy -o runs/mine --time 10m           as many steps as fit
   diffclf train samples.npy -o runs/mine --resume
+  diffclf train samples.npy -o runs/more --from runs/mine --steps 4000
   diffclf train --system mog40 --dim 8 --samples 60000 -o runs/mog40
   diffclf train --system two-modes --end-system moons -o runs/bridge
   diffclf train samples.npy --config run.toml --rate 0.0005 -o runs/slow
@@ -30,8 +37,8 @@ Settings follow in parentheses: binary-bregman(generator=kl), bayes(gap=4,stop-g
 
 A configuration file holds the same settings as the flags, with _ for -:
   objective = \"dsm+diffclf\"
-  score_steps = 15000
-  steps = 15000
+  score_steps = 4000
+  steps = 4000
   process = {{ kind = \"vp\", beta_max = 20.0 }}
 
 The run folder holds config.toml (all settings), log.jsonl (every figure), checkpoint.safetensors,
@@ -58,6 +65,21 @@ pub struct Args {
     /// Run folder [default: runs/NAME, after the data]
     #[arg(short, long, value_name = "RUNDIR", help_heading = "Run")]
     output: Option<PathBuf>,
+    /// A first model in a minute: a smaller network, and no page at the end
+    #[arg(long, help_heading = "Run", conflicts_with = "resume")]
+    quick: bool,
+    /// Fit the number of steps into this time, by the pace of the first few: 90s, 10m, 1.5h; two processes at once need more
+    #[arg(long, value_name = "TIME", help_heading = "Run", conflicts_with_all = ["resume", "steps", "score_steps"])]
+    time: Option<String>,
+    /// Start from the parameters of a trained model, on its coordinates and its base: more steps for a finished run, or the same kind of
+    /// rows anew
+    #[arg(
+        long,
+        value_name = "MODEL",
+        help_heading = "Run",
+        conflicts_with = "resume"
+    )]
+    from: Option<PathBuf>,
     /// Continue the run in the folder (or start it, if there is none yet)
     #[arg(long, help_heading = "Run")]
     resume: bool,
@@ -90,6 +112,10 @@ pub fn run(args: Args) -> Result<()> {
         settings.standardise = Some(false);
     }
     settings.kernel = args.machine.kernel.clone();
+    if args.quick {
+        settings.width = settings.width.or(Some(64));
+        settings.depth = settings.depth.or(Some(3));
+    }
     if let Some(config) = &args.config {
         settings = Settings::read(config)?.overridden_by(&settings)?;
     }
@@ -101,11 +127,16 @@ pub fn run(args: Args) -> Result<()> {
         pool: args.machine.pool()?,
         settings,
         first_stage: None,
+        from: args.from.clone(),
+        time: match &args.time {
+            Some(text) => Some(parse_time(text)?),
+            None => args.quick.then_some(QUICK),
+        },
         resume: args.resume,
         force: args.force,
         watch: Arc::new(Terminal::interruptible(args.quiet)?),
     })?;
-    if !args.no_report {
+    if !(args.no_report || args.quick) {
         // A resumed run has its data in its settings, unless they have moved.
         let saved = Settings::read(&path.join(CONFIG))?;
         let files = [data.or(saved.data), end.or(saved.end)];

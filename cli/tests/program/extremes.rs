@@ -122,6 +122,7 @@ fn every_number_is_taken_or_refused_in_words() {
     place.run(&format!(
         "train --system mog2 --dim 2 --samples 100 -o m {SMALL}"
     ));
+    place.molecule();
     place.run(&format!(
         "train --system mog2 --end-system two-modes --dim 2 --objective dsm+diffclf+velocity -o bridge {SMALL}"
     ));

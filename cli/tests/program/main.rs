@@ -1,6 +1,7 @@
 //! The program as a user meets it: real runs of the binary, small sizes.
 
 mod bad_input;
+mod columns;
 mod commands;
 mod dependencies;
 mod diagnose;
@@ -10,7 +11,9 @@ mod free_energy;
 mod golden;
 mod guide;
 mod interrupted;
+mod molecule;
 mod nothing_lost;
+mod particles;
 mod report;
 mod reproduce;
 mod sampling;
@@ -35,6 +38,15 @@ impl Place {
 
     fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
+    }
+
+    /// Alanine dipeptide, as `aldp.prmtop` and `aldp.crd`.
+    fn molecule(&self) {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments/aldp-solvation");
+        for end in ["prmtop", "crd"] {
+            let from = folder.join(format!("alanine-dipeptide.{end}"));
+            fs::copy(from, self.path(&format!("aldp.{end}"))).unwrap();
+        }
     }
 
     fn command(&self, arguments: &str) -> Command {

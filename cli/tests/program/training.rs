@@ -284,7 +284,12 @@ fn particles_are_not_told_apart() {
         place.run(&format!("density run {rows} -o out.npy --force --quiet"));
         read_npy(&fs::read(place.path("out.npy")).unwrap()).1
     };
-    for network in ["pairs", "egnn", "{kind=\"egnn\",types=[0,0,0],cutoff=9}"] {
+    for network in [
+        "pairs",
+        "egnn",
+        "{kind=\"egnn\",types=[0,0,0],cutoff=9}",
+        "{kind=\"transformer\",heads=2,head_width=4}",
+    ] {
         place.run(&format!(
             "train rows.npy --particles 3 --network {network} -o run --force {SMALL}"
         ));

@@ -29,7 +29,7 @@ const ODD_FRACTIONS: [f64; 11] = {
 /// x = 2^e m with m in [sqrt 1/2, sqrt 2), ln m = 2 artanh s, s = (m - 1)/(m + 1), by its series (|s| < 0.172: the first term
 /// left out is below 1e-18).
 #[inline(always)]
-pub(super) fn ln(x: f64) -> f64 {
+pub(crate) fn ln(x: f64) -> f64 {
     /// 2^52 + 1023: an exponent in the low bits of a number near 2^52 becomes a number by one subtraction.
     const MAGIC: f64 = 4_503_599_627_371_519.0;
     let bits = x.to_bits();

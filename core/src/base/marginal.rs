@@ -10,6 +10,9 @@
 //! laplace = sum_i (-1/v_i)                                 of the mixture: sum_k r_k (laplace_k + |score_k|^2) - |score|^2
 //! ```
 //!
+//! Periodic coordinates take the moments over all images ([`Images`](super::wrapped::Images)) in the place of `a_i` and `a_i^2`; their means
+//! must not move, so that the process has alpha = 1.
+//!
 //! The projection of a point on the axes does not depend on time: it is made once and serves all times at which the point is
 //! asked for. A time then costs one division per axis.
 
@@ -141,6 +144,8 @@ pub struct Marginal<T> {
     end: Option<MixtureBase>,
     isa: Isa,
     frame: Frame<T>,
+    /// Period of each coordinate, 0 for none; empty if none has one.
+    periods: Vec<f64>,
     /// Coordinates of a component: those with a variance of their own, then those that share one.
     varied: usize,
     common: usize,
@@ -172,6 +177,15 @@ impl<T: Real> Marginal<T> {
                 ),
             });
         }
+        if let Some(end) = end
+            && !(start.periods().is_empty() && end.periods().is_empty())
+        {
+            return Err(Error::Value {
+                name: "ends of the base",
+                found: "a periodic column between two ends".into(),
+                expected: "a diffusion: a point between two ends of a circle is not known".into(),
+            });
+        }
         let owner = owner_of_axes(start, end)?;
         let axes_of = |pair: usize| match owner {
             Owner::Start => start.component(pair / ends),
@@ -189,6 +203,7 @@ impl<T: Real> Marginal<T> {
             start: start.clone(),
             end: end.cloned(),
             isa,
+            periods: start.periods().to_vec(),
             varied,
             common,
             offsets: vec![],

@@ -1,6 +1,7 @@
 //! The mixture sum_k w_k N(mu_k, Sigma_k) that an energy stands on, kept as axes and variances: what is added by noise is then a
 //! change of the variances alone.
 
+use super::wrapped::cost_of_one;
 use crate::rng::Stream;
 use crate::system::log_sum::log_sum_exp;
 use crate::system::matrix::{add, dot, symmetric_eigen};
@@ -48,9 +49,12 @@ struct Settings {
     weights: Vec<f64>,
     means: Vec<f64>,
     spread: Spread,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    periods: Vec<f64>,
 }
 
-/// A Gaussian mixture as a base: weights that sum to 1, means row after row, covariances as a [`Spread`].
+/// A Gaussian mixture as a base: weights that sum to 1, means row after row, covariances as a [`Spread`]. Periodic coordinates are
+/// wrapped: every component is the sum of its images.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Settings", into = "Settings")]
 pub struct MixtureBase {
@@ -58,12 +62,14 @@ pub struct MixtureBase {
     weights: Vec<f64>,
     means: Vec<f64>,
     spread: Spread,
+    /// Period of each coordinate, 0 for none; empty if none has one.
+    periods: Vec<f64>,
 }
 
 impl TryFrom<Settings> for MixtureBase {
     type Error = Error;
     fn try_from(s: Settings) -> Result<Self> {
-        Self::new(s.dim, s.weights, s.means, s.spread)
+        Self::new(s.dim, s.weights, s.means, s.spread)?.with_periods(s.periods)
     }
 }
 
@@ -74,6 +80,7 @@ impl From<MixtureBase> for Settings {
             weights: m.weights,
             means: m.means,
             spread: m.spread,
+            periods: m.periods,
         }
     }
 }
@@ -140,7 +147,34 @@ impl MixtureBase {
             weights,
             means,
             spread,
+            periods: Vec::new(),
         })
+    }
+
+    /// The same mixture with coordinates that are known up to whole periods, 0 for those that have none. Axes must be the coordinates':
+    /// a direction across periodic ones has no period of its own.
+    pub fn with_periods(mut self, periods: Vec<f64>) -> Result<Self> {
+        if periods.iter().all(|p| *p == 0.0) {
+            return Ok(self);
+        }
+        let sound = |p: &f64| *p >= 0.0 && p.is_finite();
+        let straight = matches!(self.spread, Spread::Diagonal { basis: None, .. });
+        if periods.len() != self.dim || !periods.iter().all(sound) || !straight {
+            return Err(wrong(
+                format!("periods {periods:?} and {} covariances", self.spread_name()),
+                format!(
+                    "{} periods, none negative, and diagonal covariances",
+                    self.dim
+                ),
+            ));
+        }
+        self.periods = periods;
+        Ok(self)
+    }
+
+    /// Period of each coordinate, 0 for none; empty if none has one.
+    pub fn periods(&self) -> &[f64] {
+        &self.periods
     }
 
     crate::system::component_parts!();
@@ -218,11 +252,14 @@ impl MixtureBase {
                 let mut sum = 0.0;
                 match axes {
                     None => {
-                        sum += away
-                            .iter()
-                            .zip(variances)
-                            .map(|(a, v)| term(*a, *v))
-                            .sum::<f64>()
+                        for (i, (a, v)) in away.iter().zip(variances).enumerate() {
+                            sum += match self.periods.get(i) {
+                                Some(period) if *period > 0.0 => {
+                                    cost_of_one(*a, *v, *period) + TAU.ln()
+                                }
+                                _ => term(*a, *v),
+                            };
+                        }
                     }
                     Some(axes) => {
                         for (axis, v) in axes.chunks_exact(self.dim).zip(variances) {

@@ -9,9 +9,10 @@
 mod ends;
 mod fit;
 mod kernel_density;
-mod lanes;
+pub(crate) mod lanes;
 mod marginal;
 mod mixture;
+mod wrapped;
 
 pub use ends::BaseEnds;
 pub use fit::{
@@ -21,6 +22,7 @@ pub use fit::{
 pub use kernel_density::{KernelDensity, MOST_COLUMNS, MOST_KERNELS};
 pub use marginal::{Level, MOST_PAIRS, Marginal, Scratch, Wanted};
 pub use mixture::{MOST_COMPONENTS, MixtureBase, Spread};
+pub use wrapped::mean_distances;
 
 /// By how much a base is inflated where points away from the data are wanted.
 pub const INFLATIONS: [f64; 4] = [1.0, 1.5, 2.0, 3.0];

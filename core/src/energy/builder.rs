@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::chart::embedded;
 use super::column::{Column, TimeFunction};
 use super::spec::{Form, ModelSpec};
 use super::wiring::{BaseSlots, Group, TimeMode, Wiring};
@@ -239,7 +240,10 @@ impl<'a> Builder<'a> {
     /// `x`: the points themselves for an interpolant, centred and scaled for a diffusion.
     fn network_input(&mut self, points: &Points, leaves: &mut Vec<(Node, TimeLeaf)>) -> ScaledRows {
         let mut x = ScaledRows {
-            points: points.points,
+            points: match self.spec.periods() {
+                [] => points.points,
+                periods => embedded(&mut self.graph, &mut self.wiring, points.points, periods),
+            },
             pattern: points.pattern.clone(),
             scale: None,
             mean: None,
@@ -253,7 +257,7 @@ impl<'a> Builder<'a> {
                 let slot = *self
                     .wiring
                     .mean
-                    .get_or_insert_with(|| graph.input(Rows::Global(1), self.spec.dim).1);
+                    .get_or_insert_with(|| graph.input(Rows::Global(1), self.spec.seen()).1);
                 let mean = self.graph.input_node(slot);
                 let column = self.column(points.group, Column::Scale);
                 leaves.push((column, TimeLeaf::Column(Column::Scale)));

@@ -5,10 +5,14 @@
 //! smallest time lies where its row does, however far from zero. In short `y_model = A (y - shift)`: points go by A, gradients of
 //! log-densities back by its transpose, displacements and velocities back by its inverse, and
 //! `log p(y) = log p_model(y_model) + log |det A|`.
+//!
+//! Columns of a [`Kind`] of their own are straightened before that, at every time alike: `y_model = A (u(y) - shift)`, and the log-density
+//! gains `sum log du/dy`. A periodic column is counted from its shift, within half a period.
 
 use serde::{Deserialize, Serialize};
 
-use super::{MOST_WHITENED, Prior, Scale};
+use super::kind::nearest;
+use super::{Kind, MOST_WHITENED, Prior, Scale};
 use crate::system::{Covariance, GaussianMixture};
 use crate::{Error, Result};
 
@@ -20,6 +24,9 @@ pub struct Coordinates {
     pub shift: Vec<f64>,
     /// Divided by then; a matrix is solved with.
     pub scale: Scale,
+    /// Kinds of the columns, straightened before both; none for columns of any numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kinds: Vec<Kind>,
 }
 
 impl Coordinates {
@@ -28,7 +35,54 @@ impl Coordinates {
         Coordinates {
             shift: vec![0.0; dim],
             scale: Scale::Common(1.0),
+            kinds: Vec::new(),
         }
+    }
+
+    /// The same map for columns that are straightened already, and periodic ones that are not brought back: an affine one.
+    pub fn straight(&self) -> Coordinates {
+        Coordinates {
+            kinds: Vec::new(),
+            ..self.clone()
+        }
+    }
+
+    /// Straightened rows, in place, as data.
+    pub fn bend(&self, rows: &mut [f64]) {
+        if self.kinds.is_empty() {
+            return;
+        }
+        for row in rows.chunks_exact_mut(self.dim()) {
+            for (x, kind) in row.iter_mut().zip(&self.kinds) {
+                *x = kind.bend(*x);
+            }
+        }
+    }
+
+    /// The kind of a column.
+    #[inline]
+    pub fn kind(&self, column: usize) -> Kind {
+        self.kinds.get(column).copied().unwrap_or_default()
+    }
+
+    /// Whether a column is straightened by a curve.
+    pub fn is_curved(&self) -> bool {
+        self.kinds.iter().any(Kind::is_curved)
+    }
+
+    /// The periods of the columns in the model's coordinates, 0 for those that have none; empty where none has one.
+    pub fn model_periods(&self) -> Vec<f64> {
+        if self.kinds.iter().all(|kind| kind.period().is_none()) {
+            return Vec::new();
+        }
+        let period =
+            |(i, kind): (usize, &Kind)| kind.period().unwrap_or(0.0) / self.scale.diagonal(i);
+        self.kinds.iter().enumerate().map(period).collect()
+    }
+
+    /// Whether a row of data is one that the columns' kinds allow.
+    pub fn holds(&self, row: &[f64]) -> bool {
+        self.kinds.iter().zip(row).all(|(kind, x)| kind.holds(*x))
     }
 
     /// Dimension of a row.
@@ -39,6 +93,18 @@ impl Coordinates {
     /// Refuses a map that does not fit rows of `dim` numbers.
     pub fn validate(&self, dim: usize) -> Result<()> {
         let finite = self.shift.iter().all(|x| x.is_finite());
+        let kinds = &self.kinds;
+        let mixed = matches!(self.scale, Scale::Matrix(_));
+        let sound = |kind: &Kind| kind.is_sound() && !(mixed && kind.period().is_some());
+        if !(kinds.is_empty() || kinds.len() == dim && kinds.iter().all(sound)) {
+            return Err(Error::Shape {
+                what: "the kinds of the model's columns".into(),
+                found: format!("{kinds:?}"),
+                expected: format!(
+                    "none, or one for each of {dim} columns: bounds in order, positive periods, and no period where a matrix mixes columns"
+                ),
+            });
+        }
         if self.shift.len() == dim && finite && self.scale.fits(dim) {
             return Ok(());
         }
@@ -50,16 +116,46 @@ impl Coordinates {
     }
 
     /// `-log |det A|`, the sum of the logarithms of all scales: what energies gain and log-densities lose in the data's
-    /// coordinates.
+    /// coordinates, where no column is curved.
     pub fn log_volume(&self) -> f64 {
         self.scale.log_volume(self.dim())
+    }
+
+    /// The same at a point of the model's coordinates, curves included: `-log |det A| - sum log du/dx`.
+    pub fn log_volume_at(&self, point: &[f64]) -> f64 {
+        self.log_volume() - self.log_slope_at(point)
+    }
+
+    /// `sum log du/dx` at a point of the model's coordinates.
+    pub fn log_slope_at(&self, point: &[f64]) -> f64 {
+        if !self.is_curved() {
+            return 0.0;
+        }
+        let mut u = point.to_vec();
+        self.scale.multiply(&mut u);
+        let straightened = u.iter().zip(&self.shift).zip(&self.kinds);
+        straightened
+            .map(|((u, shift), kind)| kind.log_slope(u + shift))
+            .sum()
     }
 
     /// Rows of data or points at any time, in place, to the model's coordinates.
     pub fn to_model(&self, rows: &mut [f64]) {
         for row in rows.chunks_exact_mut(self.dim()) {
-            row.iter_mut().zip(&self.shift).for_each(|(x, s)| *x -= s);
+            for (i, (x, shift)) in row.iter_mut().zip(&self.shift).enumerate() {
+                *x = self.off_shift(i, *x, *shift);
+            }
             self.scale.solve(row);
+        }
+    }
+
+    /// A value straightened and counted from its column's shift.
+    #[inline]
+    fn off_shift(&self, column: usize, x: f64, shift: f64) -> f64 {
+        match self.kinds.get(column) {
+            None => x - shift,
+            Some(Kind::Periodic { period, .. }) => nearest(x - shift, *period),
+            Some(kind) => kind.straighten(x) - shift,
         }
     }
 
@@ -69,6 +165,7 @@ impl Coordinates {
             self.scale.multiply(row);
             row.iter_mut().zip(&self.shift).for_each(|(x, s)| *x += s);
         }
+        self.bend(rows);
     }
 
     /// A row of data to the model's coordinates, taken in double precision before it is rounded: data far from zero keep their
@@ -87,7 +184,9 @@ impl Coordinates {
     ) {
         self.scale.solve_part(
             first,
-            part.zip(&self.shift[first..]).map(|(x, s)| x - s),
+            part.zip(&self.shift[first..])
+                .enumerate()
+                .map(|(i, (x, shift))| self.off_shift(first + i, x, *shift)),
             out,
         );
     }
@@ -123,7 +222,7 @@ impl Coordinates {
         self.each(displacements, Scale::multiply);
     }
 
-    /// A mixture of the data's coordinates in those of the model.
+    /// A mixture of the data's (straightened) coordinates in those of the model.
     pub fn mixture_to_model(&self, mixture: &GaussianMixture) -> Result<GaussianMixture> {
         match &self.scale {
             Scale::Common(scale) => mixture.rescaled(&self.shift, &[*scale]),
@@ -149,10 +248,11 @@ impl Coordinates {
         }
     }
 
-    /// A Gaussian of the model's coordinates in those of the data.
+    /// A Gaussian of the model's coordinates in those of the data, straightened where columns are curved.
     pub fn prior_to_data(&self, prior: &Prior) -> Prior {
         let mut mean = prior.mean.clone();
-        self.to_data(&mut mean);
+        self.scale.multiply(&mut mean);
+        mean.iter_mut().zip(&self.shift).for_each(|(x, s)| *x += s);
         Prior {
             mean,
             std: self.scale.times(&prior.std),
@@ -194,6 +294,16 @@ impl Moments {
         }
     }
 
+    /// About zero: of particles without their centre, which is zero whatever their number and names.
+    pub fn about_zero(&self) -> Moments {
+        let dim = self.mean.len();
+        let square: f64 = self.mean.iter().map(|m| m * m).sum();
+        Moments {
+            mean: vec![0.0; dim],
+            variance: self.variance + square / dim as f64,
+        }
+    }
+
     /// Of rows of particles that are not told apart: one mean for each axis of space, over all particles, and the average
     /// variance about it. A mean of its own for each particle would tell them apart, and a map made from it would turn equal
     /// distances into unequal ones.
@@ -232,6 +342,7 @@ impl Moments {
         Coordinates {
             shift: self.mean.clone(),
             scale: Scale::Common(self.variance.sqrt()),
+            kinds: Vec::new(),
         }
     }
 }
@@ -250,6 +361,7 @@ mod tests {
         .map(|scale| Coordinates {
             shift: vec![5.0, -3.0, 0.4],
             scale,
+            kinds: Vec::new(),
         })
     }
 

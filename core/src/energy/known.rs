@@ -162,6 +162,7 @@ mod tests {
             map: Coordinates {
                 shift: vec![1.5],
                 scale: 2.0.into(),
+                kinds: Vec::new(),
             },
         };
         let (times, points) = ([0.3, 0.5, 0.7], [0.4, -1.2, 2.0]);

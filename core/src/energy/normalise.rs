@@ -2,7 +2,7 @@
 //! marginal `q_t` of its base, plain and inflated. A classification learns F(t) up to its own error; the integral knows it.
 
 use super::{Energy, LearnedEnergy};
-use crate::base::{INFLATIONS, Level, Wanted};
+use crate::base::{INFLATIONS, Level, Marginal, Wanted};
 use crate::engine::Real;
 use crate::rng::{Purpose, Stream};
 use crate::system::log_sum::log_add;
@@ -23,46 +23,83 @@ pub struct Normaliser {
     pub effective: f64,
 }
 
+/// Points that stand for the density at a time, each with a weight.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WeightedDraws {
+    /// Points in the model's coordinates.
+    pub points: Vec<f64>,
+    /// Their weights, with mean 1 up to the error of the normaliser.
+    pub weights: Vec<f64>,
+}
+
+/// Draws of the base at a level, plain and inflated, and the log-density of the mixture that they are draws of. `set` tells sets of draws
+/// apart.
+fn propose(
+    base: &Marginal<f64>,
+    level: Level,
+    (seed, set): (u64, u64),
+    points: &mut [f64],
+    proposal: &mut [f64],
+) {
+    let (dim, draws) = (base.dim(), proposal.len());
+    let (mut scratch, mut room) = (base.scratch(), vec![0.0; 2 * dim]);
+    for (k, point) in points.chunks_exact_mut(dim).enumerate() {
+        let mut stream = Stream::new(seed, Purpose::Normalise, set, k as u64);
+        // Inflations in turn, not at random: their shares are then exact.
+        let place = (k as f64 + 0.5) / draws as f64;
+        let sums = SHARES.iter().scan(0.0, |sum, share| {
+            *sum += share;
+            Some(*sum)
+        });
+        let which = sums
+            .take_while(|sum| *sum < place)
+            .count()
+            .min(SHARES.len() - 1);
+        let level = level.inflated(INFLATIONS[which]);
+        base.sample(&level, &mut stream, point, &mut room);
+    }
+    proposal.fill(f64::NEG_INFINITY);
+    let mut part = vec![0.0; draws];
+    for (inflation, share) in INFLATIONS.iter().zip(SHARES) {
+        let wanted = Wanted {
+            log_density: &mut part,
+            score: None,
+            time_score: None,
+            laplacian: None,
+        };
+        base.evaluate(points, &[level.inflated(*inflation)], wanted, &mut scratch);
+        for (sum, part) in proposal.iter_mut().zip(&part) {
+            *sum = log_add(*sum, part + share.ln());
+        }
+    }
+}
+
 impl<T: Real> LearnedEnergy<T> {
+    /// Draws that stand for the density at a time: those of the base, weighted by what the network makes of them. None where the energy stands
+    /// on no mixture.
+    pub fn weighted_draws(&self, time: f64, draws: usize, seed: u64) -> Option<WeightedDraws> {
+        let base = self.precise_base()?;
+        let (mut points, mut proposal) = (vec![0.0; draws * self.dim()], vec![0.0; draws]);
+        let level = Level::at(&self.spec().process, time);
+        propose(base, level, (seed, 1), &mut points, &mut proposal);
+        let mut weights = vec![0.0; draws];
+        self.log_density(&[time], &points, &mut weights);
+        for (weight, proposal) in weights.iter_mut().zip(&proposal) {
+            *weight = (*weight - proposal).exp();
+        }
+        Some(WeightedDraws { points, weights })
+    }
+
     /// The normaliser at each of these times from so many draws, the same for all times so that neighbours err alike; none where the
     /// energy stands on no mixture.
     pub fn normalisers(&self, times: &[f64], draws: usize, seed: u64) -> Option<Vec<Normaliser>> {
         let base = self.precise_base()?;
         let (dim, process) = (self.dim(), self.spec().process);
-        let mut scratch = base.scratch();
-        let mut room = vec![0.0; 2 * dim];
         let (mut points, mut energies) = (vec![0.0; draws * dim], vec![0.0; draws]);
-        let (mut part, mut proposal) = (vec![0.0; draws], vec![0.0; draws]);
+        let mut proposal = vec![0.0; draws];
         let one = |&time: &f64| {
             let level = Level::at(&process, time);
-            for (k, point) in points.chunks_exact_mut(dim).enumerate() {
-                let mut stream = Stream::new(seed, Purpose::Normalise, 0, k as u64);
-                // Inflations in turn, not at random: their shares are then exact.
-                let place = (k as f64 + 0.5) / draws as f64;
-                let sums = SHARES.iter().scan(0.0, |sum, share| {
-                    *sum += share;
-                    Some(*sum)
-                });
-                let which = sums
-                    .take_while(|sum| *sum < place)
-                    .count()
-                    .min(SHARES.len() - 1);
-                let level = level.inflated(INFLATIONS[which]);
-                base.sample(&level, &mut stream, point, &mut room);
-            }
-            proposal.fill(f64::NEG_INFINITY);
-            for (inflation, share) in INFLATIONS.iter().zip(SHARES) {
-                let wanted = Wanted {
-                    log_density: &mut part,
-                    score: None,
-                    time_score: None,
-                    laplacian: None,
-                };
-                base.evaluate(&points, &[level.inflated(*inflation)], wanted, &mut scratch);
-                for (sum, part) in proposal.iter_mut().zip(&part) {
-                    *sum = log_add(*sum, part + share.ln());
-                }
-            }
+            propose(base, level, (seed, 0), &mut points, &mut proposal);
             self.energy(&[time], &points, &mut energies);
             for (energy, proposal) in energies.iter_mut().zip(&proposal) {
                 *energy = -*energy - proposal;

@@ -2,8 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::base::BaseEnds;
-use crate::network::{Init, Layout, Network, NetworkSpec, Output, Role};
+use super::{Prior, chart};
+use crate::base::{BaseEnds, MixtureBase};
+use crate::network::{Init, Layout, Network, NetworkSpec, Output, Role, WithoutCentre};
+use crate::particles::Subspace;
 use crate::process::{Process, TimeGrid};
 use crate::{Error, Result};
 
@@ -33,6 +35,11 @@ pub enum Form {
 /// that a zero network gives the mixture, normalised at every time with F = 0. The correction is bounded by `B = 8 + 2 d` and fades
 /// like `g = 1 / (1 + (|x|^2 / 16 d)^2)` away from the data: there the density decays as the base does, whatever the network says.
 /// `c = sd / sqrt(sigma^2 + sd^2)` for a diffusion (1 for an interpolant): at no level is the network's error multiplied.
+///
+/// Columns that are periodic in the base are so in the energy: the network sees the point of a circle instead of the angle. Noise is added
+/// to the angle as to any number, and since every density is periodic, losses average over all numbers that mean the same: the target
+/// `-z / gamma` of score matching has as its mean, given the angle, the score of the wrapped density. That needs a process which does not
+/// shrink (ve, edm).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelSpec {
@@ -55,10 +62,17 @@ pub struct ModelSpec {
     /// Whether a vector network for the velocity stands beside the energy (interpolants).
     #[serde(default, skip_serializing_if = "is_false")]
     pub velocity: bool,
+    /// Points are particles without their centre, `dim = space (particles - 1)` coordinates of the [`Subspace`]: noise, Gaussian and
+    /// log-densities are those of the subspace.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub without_centre: bool,
     /// The mixtures that the energy stands on instead of one Gaussian; see [`ModelSpec`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<BaseEnds>,
 }
+
+/// A log-density of points.
+pub type LogDensity = Box<dyn Fn(&[f64]) -> f64>;
 
 /// The networks of a model, by what they are for.
 pub(crate) struct Networks {
@@ -90,6 +104,7 @@ impl ModelSpec {
             mean: vec![0.0; dim],
             variance: 1.0,
             velocity: false,
+            without_centre: false,
             base: None,
             process,
         }
@@ -143,16 +158,87 @@ impl ModelSpec {
                 );
             }
         }
+        if self.without_centre {
+            let fits = |n: &usize| *n > 1 && self.dim.is_multiple_of(n - 1);
+            if !self.network.particles().as_ref().is_some_and(fits) {
+                return wrong(
+                    "without_centre",
+                    format!("{} numbers, {:?}", self.dim, self.network),
+                    "a network over at least 2 particles, and a multiple of one less than there are",
+                );
+            }
+            if self.mean.iter().any(|m| *m != 0.0) {
+                return wrong(
+                    "mean",
+                    "numbers that are not zero, without a centre".into(),
+                    "zeros: what has no centre has no place",
+                );
+            }
+        }
+        if !self.periods().is_empty() {
+            let end = self.process.horizon();
+            if self.process.is_interpolant() || self.process.x0_scale(end) != 1.0 {
+                return wrong(
+                    "process",
+                    format!("{} for periodic columns", self.process.name()),
+                    "ve or edm: a process that shrinks does not know where a period ends",
+                );
+            }
+            let centred = self.periods().iter().zip(&self.mean);
+            if centred.clone().any(|(p, m)| *p > 0.0 && *m != 0.0) {
+                return wrong(
+                    "mean",
+                    "another number than 0 in a periodic column".into(),
+                    "0: a circle has no mean",
+                );
+            }
+        }
         self.network("net", Output::Scalar).validate()
     }
 
+    /// Where points of a model without a centre belong; none if points are whole rows.
+    pub fn subspace(&self) -> Option<Subspace> {
+        let particles = self.network.particles().filter(|_| self.without_centre)?;
+        Subspace::new(particles, self.dim / particles.checked_sub(1)?).ok()
+    }
+
     fn network(&self, name: &str, output: Output) -> Box<dyn Network> {
-        self.network.network(Role {
+        let role = Role {
             name,
             output,
-            dim: self.dim,
+            dim: self.subspace().map_or(self.seen(), |of| of.columns()),
             features: self.features,
-        })
+        };
+        let inner = self.network.network(role);
+        match (self.subspace(), self.network.particles()) {
+            (Some(subspace), Some(particles)) => Box::new(WithoutCentre {
+                inner,
+                output,
+                particles,
+                space: subspace.columns() / particles,
+            }),
+            _ => inner,
+        }
+    }
+
+    /// Period of each column, 0 for none; empty if none has one.
+    pub fn periods(&self) -> &[f64] {
+        match &self.base {
+            Some(base) => base.start.periods(),
+            None => &[],
+        }
+    }
+
+    /// Columns that a network sees: one more for each that is periodic.
+    pub(super) fn seen(&self) -> usize {
+        chart::width(self.dim, self.periods())
+    }
+
+    /// The mean as a network sees it.
+    pub(super) fn seen_mean(&self) -> Vec<f64> {
+        let mut mean = self.mean.clone();
+        mean.resize(self.seen(), 0.0);
+        mean
     }
 
     /// The networks that the form and the velocity ask for.
@@ -198,6 +284,16 @@ impl ModelSpec {
         // Of each layer the one before must stay.
         let columns = 2 * width as u128;
         4 * (columns * self.network.rows_of_point() + self.dim as u128)
+    }
+
+    /// The log-density of a diffusion's last level as it is known beforehand: the Gaussian of [`Prior`], around the circles of periodic columns.
+    pub fn last_law(&self) -> Result<LogDensity> {
+        let prior = Prior::of(self).mixture()?;
+        if self.periods().is_empty() {
+            return Ok(Box::new(move |point| prior.log_density(point)));
+        }
+        let wrapped = MixtureBase::try_from(&prior)?.with_periods(self.periods().to_vec())?;
+        Ok(Box::new(move |point| wrapped.log_density(point)))
     }
 
     /// The level where F is pinned to zero: the noisiest for a diffusion, the first for an interpolant.

@@ -5,6 +5,7 @@ mod contract;
 mod derivatives;
 mod identities;
 mod particles;
+mod periodic;
 pub(crate) mod reference;
 
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use super::{Form, LearnedEnergy, ModelSpec};
 use crate::base::{BaseEnds, MixtureBase, Spread};
 use crate::engine::{Isa, Pool, Real};
-use crate::network::{EgnnSpec, NetworkSpec};
+use crate::network::{EgnnSpec, NetworkSpec, TransformerSpec};
 use crate::process::{
     Edm, Linear, Process, Spacing, TimeGrid, Trigonometric, VarianceExploding, VariancePreserving,
 };
@@ -76,6 +77,28 @@ pub(crate) fn molecule(process: Process, form: Form, centred: bool) -> ModelSpec
     }
 }
 
+/// Attention between the particles of [`molecule`].
+pub(crate) fn attentive(process: Process, form: Form, centred: bool) -> ModelSpec {
+    ModelSpec {
+        network: NetworkSpec::Transformer(TransformerSpec {
+            types: vec![0, 1, 0],
+            heads: 2,
+            head_width: 3,
+            ..TransformerSpec::new(3, 8, 2)
+        }),
+        ..molecule(process, form, centred)
+    }
+}
+
+/// The same of particles without their centre.
+pub(crate) fn without_centre(mut spec: ModelSpec) -> ModelSpec {
+    let particles = spec.network.particles().unwrap();
+    spec.dim -= spec.dim / particles;
+    spec.mean.truncate(spec.dim);
+    spec.without_centre = true;
+    spec
+}
+
 pub(crate) fn diffusions() -> [Process; 3] {
     [
         Process::VariancePreserving(VariancePreserving {
@@ -125,6 +148,20 @@ pub(crate) fn sheet() -> Vec<ModelSpec> {
     ] {
         specs.push(molecule(process, form, process.is_interpolant()));
     }
+    // Waves, in every use of the network.
+    for (process, form) in [
+        (diffusions()[0], Form::InnerProductPlusScalar),
+        (interpolants()[0], Form::Scalar),
+    ] {
+        specs.push(ModelSpec {
+            network: NetworkSpec::Waves {
+                width: 5,
+                depth: 2,
+                waves: 3,
+            },
+            ..spec(process, Some(form), process.is_interpolant())
+        });
+    }
     // On mixtures: components with axes of their own, and two ends that share a basis.
     for (process, form) in [
         (diffusions()[0], Form::InnerProduct),
@@ -138,6 +175,38 @@ pub(crate) fn sheet() -> Vec<ModelSpec> {
             ..spec(process, Some(form), process.is_interpolant())
         });
     }
+    specs
+}
+
+/// Particles that attend to each other, and particles without their centre.
+pub(crate) fn particle_sheet() -> Vec<ModelSpec> {
+    let mut specs = Vec::new();
+    for (process, form) in [
+        (diffusions()[0], Form::InnerProduct),
+        (diffusions()[2], Form::Scalar),
+        (interpolants()[0], Form::InnerProductPlusScalar),
+    ] {
+        specs.push(attentive(process, form, process.is_interpolant()));
+    }
+    // Without their centre: two points stand for three particles.
+    for (process, form) in [
+        (diffusions()[0], Form::Scalar),
+        (diffusions()[1], Form::InnerProduct),
+        (interpolants()[1], Form::InnerProductPlusScalar),
+    ] {
+        for with in [molecule, attentive] {
+            specs.push(without_centre(with(process, form, true)));
+        }
+        let pairs = spec(process, None, true);
+        specs.push(without_centre(ModelSpec { form, ..pairs }));
+    }
+    specs
+}
+
+/// Both sheets.
+pub(crate) fn full_sheet() -> Vec<ModelSpec> {
+    let mut specs = sheet();
+    specs.extend(particle_sheet());
     specs
 }
 
@@ -181,12 +250,19 @@ pub(crate) fn base(interpolant: bool) -> BaseEnds {
 pub(crate) fn name(spec: &ModelSpec) -> String {
     let network = match spec.network {
         NetworkSpec::Mlp { .. } => "mlp",
+        NetworkSpec::Waves { .. } => "waves",
         NetworkSpec::Pairs { .. } => "pairs",
         NetworkSpec::Egnn(_) => "egnn",
+        NetworkSpec::Transformer(_) => "transformer",
     };
     format!(
-        "{}, {network}, {:?}, mean {:?}, {}",
+        "{}, {network}{}, {:?}, mean {:?}, {}",
         spec.process.name(),
+        if spec.without_centre {
+            " without centre"
+        } else {
+            ""
+        },
         spec.form,
         spec.mean[0],
         if spec.base.is_some() {

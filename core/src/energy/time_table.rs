@@ -1,5 +1,6 @@
 //! The time table: fills the time inputs of a built graph, from tables when times are levels of a grid.
 
+use super::chart::matrices;
 use super::column::{Column, Coordinate, features, frequency};
 use super::spec::ModelSpec;
 use super::wiring::{Group, Wiring};
@@ -68,7 +69,12 @@ impl<T: Real> TimeTable<T> {
     pub fn set_globals(&self, spec: &ModelSpec, wiring: &Wiring, program: &mut Program<T>) {
         let numbers = |x: &[f64]| x.iter().map(|&x| T::from_f64(x)).collect::<Vec<T>>();
         if let Some(slot) = wiring.mean {
-            program.set_global(slot, &numbers(&spec.mean));
+            program.set_global(slot, &numbers(&spec.seen_mean()));
+        }
+        if let Some(slots) = wiring.chart {
+            for (slot, (matrix, ..)) in slots.into_iter().zip(matrices(spec.periods())) {
+                program.set_global(slot, &numbers(&matrix));
+            }
         }
         if let Some(slot) = wiring.frequencies {
             let half = spec.features / 2;

@@ -58,6 +58,8 @@ pub struct Wiring {
     pub frequencies: Option<usize>,
     /// Global input slot of the data's mean.
     pub mean: Option<usize>,
+    /// Global input slots of what takes periodic columns to circles.
+    pub chart: Option<[usize; super::chart::PARTS]>,
     /// Values of the mixture that the energy stands on.
     pub base: Vec<BaseSlots>,
     /// Functions of time from outside.

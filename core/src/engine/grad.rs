@@ -138,6 +138,21 @@ impl Graph {
                 let centred = self.sub(g, mean);
                 self.mul(node, centred)
             }),
+            (Op::Scores(blocks), Some(b)) => {
+                to!(a, self.blend(g, b, blocks, false));
+                to!(b, self.blend(g, a, blocks, true));
+            }
+            (Op::Blend { blocks, transposed }, Some(b)) => {
+                to!(
+                    a,
+                    if transposed {
+                        self.scores(b, g, blocks)
+                    } else {
+                        self.scores(g, b, blocks)
+                    }
+                );
+                to!(b, self.blend(a, g, blocks, !transposed));
+            }
             (Op::Slice(start), _) => to!(a, self.pad(g, start, self.shape(a).cols)),
             (Op::Pad(start), _) => to!(a, self.slice(g, start, self.shape(a).cols)),
             (Op::Reshape, _) => to!(a, {
@@ -171,7 +186,9 @@ impl Graph {
                 | Op::Sub
                 | Op::Mul
                 | Op::MulColumn
-                | Op::RowDot,
+                | Op::RowDot
+                | Op::Scores(_)
+                | Op::Blend { .. },
                 None,
             ) => unreachable!("leaves have no inputs, binary primitives two"),
         }
@@ -182,6 +199,8 @@ impl Graph {
         match function {
             Function::Silu(order @ 0..=2) => self.unary(Function::Silu(order + 1), a),
             Function::Silu(order) => self.silu_from_sigmoid(a, order as usize + 1),
+            Function::Gelu(order @ 0..=2) => self.unary(Function::Gelu(order + 1), a),
+            Function::Gelu(order) => self.gelu_from_sigmoid(a, order as usize + 1),
             Function::Sigmoid => {
                 let square = self.mul(value, value);
                 self.sub(value, square)
@@ -225,6 +244,42 @@ impl Graph {
         self.add(high, low)
     }
 
+    /// Derivative of GELU of any order, `z g^(k) + k g^(k-1)` with `g = s(p(z))`: `g^(k)` is a polynomial in `s` whose coefficients are
+    /// polynomials in `z`, from `s' = (s - s^2) p'`.
+    fn gelu_from_sigmoid(&mut self, z: Node, order: usize) -> Node {
+        let p = gelu_exponent();
+        let exponent = self.polynomial(z, &p);
+        let s = self.unary(Function::Sigmoid, exponent);
+        let slope: Vec<f64> = slope_of(&p);
+        // Coefficients of g^(k): by power of s, then of z.
+        let mut g = vec![vec![0.0], vec![1.0]];
+        let mut previous = g.clone();
+        for _ in 0..order {
+            previous = g.clone();
+            let mut next = vec![vec![0.0]; g.len() + 1];
+            for (power, c) in g.iter().enumerate() {
+                let steep = product_of(c, &slope, power as f64);
+                next[power] = sum_of(&next[power], &slope_of(c));
+                next[power] = sum_of(&next[power], &steep);
+                next[power + 1] = product_of(&steep, &[1.0], -1.0);
+            }
+            g = next;
+        }
+        let mut of_powers = |coefficients: &[Vec<f64>]| {
+            let mut sum = self.constant(0.0, self.shape(s));
+            for c in coefficients.iter().rev() {
+                sum = self.mul(sum, s);
+                let c = self.polynomial(z, c);
+                sum = self.add(sum, c);
+            }
+            sum
+        };
+        let (high, low) = (of_powers(&g), of_powers(&previous));
+        let high = self.mul(z, high);
+        let low = self.scale(low, order as f64);
+        self.add(high, low)
+    }
+
     /// Horner's rule.
     fn polynomial(&mut self, s: Node, coefficients: &[f64]) -> Node {
         let mut sum = self.constant(0.0, self.shape(s));
@@ -234,4 +289,32 @@ impl Graph {
         }
         sum
     }
+}
+
+/// `p` of [`Function::Gelu`], by power of z.
+fn gelu_exponent() -> [f64; 4] {
+    let steep = (8.0 / std::f64::consts::PI).sqrt();
+    [0.0, steep, 0.0, 0.044715 * steep]
+}
+
+fn slope_of(p: &[f64]) -> Vec<f64> {
+    let terms = p.iter().enumerate().skip(1);
+    terms.map(|(power, c)| power as f64 * c).collect()
+}
+
+fn sum_of(p: &[f64], q: &[f64]) -> Vec<f64> {
+    let at = |p: &[f64], k: usize| p.get(k).copied().unwrap_or(0.0);
+    (0..p.len().max(q.len()))
+        .map(|k| at(p, k) + at(q, k))
+        .collect()
+}
+
+fn product_of(p: &[f64], q: &[f64], factor: f64) -> Vec<f64> {
+    let mut product = vec![0.0; p.len() + q.len()];
+    for (i, a) in p.iter().enumerate() {
+        for (j, b) in q.iter().enumerate() {
+            product[i + j] += factor * a * b;
+        }
+    }
+    product
 }

@@ -8,6 +8,7 @@
 //!
 //! Equal nodes are one node (hash-consing), so two objectives that ask for the same energy share it.
 
+mod attention;
 mod products;
 mod rowwise;
 
@@ -76,6 +77,8 @@ impl Shape {
 pub enum Function {
     /// Derivative of order 0 to 3 of `z sigmoid(z)`.
     Silu(u8),
+    /// Derivative of order 0 to 3 of `z sigmoid(p(z))`, `p(z) = sqrt(8 / pi) (z + 0.044715 z^3)`.
+    Gelu(u8),
     /// `1 / (1 + exp(-z))`.
     Sigmoid,
     /// `ln(1 + exp z)`.
@@ -90,6 +93,17 @@ pub enum Function {
     Cos,
     /// `z^p`, the exponent as bits of an f64.
     Power(u64),
+}
+
+impl Function {
+    /// The order of a derivative of which kernels give several at once, with a number for the function it is of.
+    pub(crate) fn order(self) -> Option<(usize, usize)> {
+        match self {
+            Function::Silu(order) => Some((0, order as usize)),
+            Function::Gelu(order) => Some((1, order as usize)),
+            _ => None,
+        }
+    }
 }
 
 /// A primitive. The formula gives the node's value from its inputs `a`, `b`.
@@ -141,6 +155,15 @@ pub enum Op {
     LogSumExp,
     /// `exp(a[r][c]) / sum_c exp a[r][c]`.
     Softmax,
+    /// `out[i][h, j] = sum_c a[i][h, c] b[j][h, c]` within blocks of rows, head by head.
+    Scores(Blocks),
+    /// `out[i][h, c] = sum_j a[i][h, j] b[j][h, c]` within blocks of rows, head by head; transposed, `sum_j a[j][h, i] b[j][h, c]`.
+    Blend {
+        /// Rows of a block, and heads.
+        blocks: Blocks,
+        /// Use the transpose of each head's square of weights.
+        transposed: bool,
+    },
     /// Columns from here on, as many as the node has.
     Slice(usize),
     /// The input placed at this column, zero elsewhere.
@@ -155,6 +178,15 @@ pub enum Op {
     Lookup(usize),
     /// `table[index[r]] += a[r]`: index slot.
     Scatter(usize),
+}
+
+/// Rows that look at each other, and how often side by side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Blocks {
+    /// Consecutive rows of a unit that belong together.
+    pub rows: usize,
+    /// Groups of columns of equal width.
+    pub heads: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -179,6 +211,18 @@ impl Graph {
     /// An empty graph.
     pub fn new() -> Graph {
         Graph::default()
+    }
+
+    /// The same inputs, patterns and parameters for nodes that are written anew.
+    pub(crate) fn without_nodes(&self) -> Graph {
+        Graph {
+            entries: Vec::new(),
+            index: HashMap::new(),
+            patterns: self.patterns.clone(),
+            inputs: self.inputs.clone(),
+            index_slots: self.index_slots.clone(),
+            parameters: self.parameters,
+        }
     }
 
     /// Shape of a node.

@@ -36,7 +36,7 @@ mod run;
 #[cfg(test)]
 mod tests;
 
-pub use graph::{Function, Graph, Node, Op, Rows, Shape};
+pub use graph::{Blocks, Function, Graph, Node, Op, Rows, Shape};
 pub use kernel::gemm::sgemm_peak;
 pub use kernel::{Isa, Real};
 pub use plan::Plan;

@@ -1,25 +1,38 @@
 //! The plan: from a graph and the wanted outputs to a list of instructions on a small arena, built once and printable.
 //!
 //! * Nodes that no output needs are dropped.
-//! * All orders of SiLU at the same point become one instruction (one exponential serves them all).
-//! * `add` of a product that has no other use becomes an accumulating product.
+//! * All orders of SiLU, or of GELU, at the same point become one instruction (one exponential serves them all).
+//! * `add` of a product or of gathered rows that have no other use becomes an accumulating product, `bias` of a product a part of it.
+//! * A product that is multiplied again or added to something is computed together with that.
 //! * Sums of reductions (the parameter gradient of a loss with several terms) share one accumulator.
 //! * Buffers are assigned by liveness; an element-wise result takes over the buffer of an operand that dies with it.
+//! * Where one unit alone has more rows than a tile should, instructions over them are grouped into bands, see [`bands`]; what is
+//!   cheap is computed again in each band that needs it, see [`recompute`].
 
 mod arena;
+mod bands;
 mod facts;
+mod join;
+mod places;
 mod planner;
+mod recompute;
 
+pub(crate) use bands::Band;
 use planner::Planner;
 
 use super::graph::{Graph, Node, Op, Rows};
 use super::kernel::Isa;
+use std::collections::HashMap;
 
 /// Where a node's numbers are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     /// Offset in the tile's arena.
     Tile(usize),
+    /// Offset in the tile's arena of rows of which an instruction of a band takes one block.
+    Rows(usize),
+    /// Offset in the scratch of a band, which holds one block.
+    Block(usize),
     /// Offset among the global nodes.
     Global(usize),
     /// Offset in the parameter vector.
@@ -43,8 +56,10 @@ pub(crate) struct Instruction {
     pub(crate) out: Place,
     /// Add to what `out` holds.
     pub(crate) accumulate: bool,
-    /// Results of the other orders of SiLU; order 0 to 3.
-    pub(crate) silu: [Option<Place>; 4],
+    /// What the result is put to at once: a bias of a matrix product; a factor or addend of an element-wise one.
+    pub(crate) then: Option<(Op, Place)>,
+    /// Results of all orders of SiLU or GELU; order 0 to 3.
+    pub(crate) orders: [Option<Place>; 4],
     /// Offset of the packed right operand.
     pub(crate) packed: usize,
 }
@@ -65,6 +80,8 @@ pub(crate) struct Stage {
     pub(crate) globals: Vec<Instruction>,
     pub(crate) packs: Vec<Pack>,
     pub(crate) tiles: Vec<Instruction>,
+    /// Ranges of `tiles` that run block by block, in order.
+    pub(crate) bands: Vec<Band>,
 }
 
 /// An executable arrangement of a graph. Built by [`Plan::new`], run by [`super::run::Program`].
@@ -74,6 +91,8 @@ pub struct Plan {
     pub(crate) tile_units: usize,
     pub(crate) stages: Vec<Stage>,
     pub(crate) arena: usize,
+    /// Where in the arena the scratch of the bands begins.
+    pub(crate) scratch: usize,
     pub(crate) globals: usize,
     pub(crate) sums: usize,
     pub(crate) packed: usize,
@@ -93,7 +112,11 @@ pub struct Plan {
 impl Plan {
     /// Arranges the computation of `outputs`; `tile_units` units are run at a time.
     pub fn new(graph: &Graph, outputs: &[Node], tile_units: usize, isa: Isa) -> Plan {
-        Planner::new(graph, outputs, tile_units, isa).build(outputs)
+        let planner = |graph, outputs, pins| Planner::new(graph, outputs, tile_units, isa, pins);
+        match planner(graph, outputs, HashMap::new()).recompute(outputs) {
+            Some(new) => planner(&new.graph, &new.outputs, new.pins).build(&new.outputs),
+            None => planner(graph, outputs, HashMap::new()).build(outputs),
+        }
     }
 
     /// Floating-point operations of matrix products for `units` units (a fused multiply-add counts as two).

@@ -252,7 +252,9 @@ impl<T: Real> Program<T> {
         match place {
             Place::Global(start) => &self.globals[start..start + m * cols],
             Place::Sum(start) => &self.globals[self.plan.globals + start..][..m * cols],
-            Place::Tile(_) | Place::Param(_) => unreachable!("output {k} is not computed globally"),
+            Place::Tile(_) | Place::Rows(_) | Place::Block(_) | Place::Param(_) => {
+                unreachable!("output {k} is not computed globally")
+            }
         }
     }
 
@@ -286,6 +288,7 @@ impl<T: Real> Program<T> {
                 sums: std::ptr::null_mut(),
                 index: &[],
                 units: 1,
+                block: None,
             };
             // SAFETY: the plan gives every operand and result a range of its own inside `globals`, or the same range for
             // in-place work; `params` was checked to be long enough; tile places do not occur in global instructions.
@@ -336,7 +339,7 @@ impl<T: Real> Program<T> {
                     },
                 );
             }
-            let memory = Memory {
+            let mut memory = Memory {
                 plan,
                 params: params.as_ptr(),
                 // Read only while tiles run.
@@ -348,13 +351,12 @@ impl<T: Real> Program<T> {
                     .map_or(std::ptr::null_mut(), |s| s.as_mut_ptr()),
                 index,
                 units: tile.len(),
+                block: None,
             };
             let flush = FlushDenormals::new();
-            for instruction in &plan.stages[stage].tiles {
-                // SAFETY: places lie inside the arena, the chunk's sums, the globals (not written here), the packed
-                // matrices and the parameters, all allocated for this plan; the workspace and the chunk are locked.
-                unsafe { memory.execute(instruction) };
-            }
+            // SAFETY: places lie inside the arena, the chunk's sums, the globals (not written here), the packed
+            // matrices and the parameters, all allocated for this plan; the workspace and the chunk are locked.
+            unsafe { memory.run(&plan.stages[stage]) };
             drop(flush);
             if last {
                 sink(
@@ -417,6 +419,8 @@ fn global_slice<'a, T>(
         Place::Param(start) => &params[start..start + len],
         Place::Global(start) => &globals[start..start + len],
         Place::Sum(start) => &globals[plan.globals + start..][..len],
-        Place::Tile(_) => unreachable!("a right operand is global"),
+        Place::Tile(_) | Place::Rows(_) | Place::Block(_) => {
+            unreachable!("a right operand is global")
+        }
     }
 }

@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use super::*;
 
+mod bands;
+
 /// Reproducible numbers in (-1, 1) without structure.
 fn numbers(n: usize, seed: u64) -> Vec<f64> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) + 1;
@@ -249,6 +251,10 @@ fn elements() {
         Function::Silu(1),
         Function::Silu(2),
         Function::Silu(3),
+        Function::Gelu(0),
+        Function::Gelu(1),
+        Function::Gelu(2),
+        Function::Gelu(3),
         Function::Sigmoid,
         Function::Softplus,
         Function::Exp,
@@ -317,6 +323,32 @@ fn within_rows() {
             g.unary(Function::Sin, s)
         },
     );
+}
+
+#[test]
+fn attention() {
+    // Two blocks of three rows; heads of 37 columns are whole strips and a remainder.
+    for (heads, width) in [(2, 3), (1, 37)] {
+        let blocks = Blocks { rows: 3, heads };
+        let (wide, square) = (unit(6, heads * width), unit(6, heads * 3));
+        check("scores", &[wide, wide], 0.0, |g, x| {
+            let s = g.scores(x[0], x[1], blocks);
+            g.unary(Function::Sin, s)
+        });
+        for transposed in [false, true] {
+            check("blend", &[square, wide], 0.0, |g, x| {
+                let s = g.blend(x[0], x[1], blocks, transposed);
+                g.unary(Function::Sin, s)
+            });
+        }
+        check("attention", &[wide, wide, wide], 0.0, |g, x| {
+            let s = g.scores(x[0], x[1], blocks);
+            let s = g.reshape(s, Rows::Unit(6 * heads), 3);
+            let s = g.softmax(s);
+            let s = g.reshape(s, Rows::Unit(6), heads * 3);
+            g.blend(s, x[2], blocks, false)
+        });
+    }
 }
 
 #[test]

@@ -30,6 +30,11 @@ messages! {
         found: "2".into(),
         expected: "between 0 and 1".into(),
     } => "eta is 2, expected between 0 and 1";
+    formula, Error::Formula { .. }, Error::Formula {
+        text: "phi >".into(),
+        found: "the end".into(),
+        expected: "a number".into(),
+    } => "in 'phi >' there is the end, expected a number";
     shape, Error::Shape { .. }, Error::Shape {
         what: "the array".into(),
         found: "(3, 4)".into(),
@@ -60,6 +65,12 @@ messages! {
         expected: "at least 20".into(),
     } => "the model file has 10 bytes, expected at least 20: it is truncated or was not copied to the end; copy it again or \
           use an earlier checkpoint";
+    amber, Error::Amber { .. }, Error::Amber {
+        what: "topology",
+        problem: "it has no atoms".into(),
+    } => "the Amber topology cannot be used: it has no atoms";
+    unstable, Error::Unstable { .. }, Error::Unstable { replica: 3, time: 0.5 } =>
+        "replica 3 of the molecule is not finite after 0.5 ps: take a smaller time step, or start from coordinates of lower energy";
     model_altered, Error::ModelAltered, Error::ModelAltered =>
         "the model file was altered or damaged after it was written (its SHA-256 seal does not match); use an intact copy";
     model_newer, Error::ModelNewer { .. }, Error::ModelNewer {

@@ -26,12 +26,34 @@ impl Route {
     }
 }
 
+/// The difference by one route, ends included.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Answer {
+    /// The difference.
+    pub mean: f64,
+    /// The error of everything: the rows, the bias of the ends, the model.
+    pub error: f64,
+    /// What of it the rows explain.
+    pub statistical_error: f64,
+}
+
+impl Answer {
+    /// The difference with the error of everything.
+    pub fn estimate(&self) -> Estimate {
+        Estimate {
+            mean: self.mean,
+            error: self.error,
+        }
+    }
+}
+
 /// `delta = log(Z_B/Z_A)` of two states (or, where no energies of the states are known, of the learned energies at the two ends).
 ///
 /// **What the interval means.** It covers the true difference in 95 % of repetitions with other rows, if the path's energies are
-/// right or err in a way that some route shows. `stated.error` has three parts: `statistical_error`, from the rows (shared by all levels, correlated
+/// right or err in a way that some route shows. The error of every answer has three parts: `statistical_error`, from the rows (shared by all levels, correlated
 /// in the order of the file); the bias of the exponential averages at the ends, half their variance; and `model_error`, the largest excess of a
-/// route over what sampling explains.
+/// route over what sampling explains. The learned F has no samples of its own: it is known as far as integration confirms it, so the error of that
+/// comparison is its statistical one.
 ///
 /// **What cannot be seen.** A factor `exp(c(y))` common to all times drops out of integration, MBAR and F alike. The route `blind` sees it where c is
 /// linear or a sum of squares of coordinates (see [`PathEstimate::blind`]), and the spread of the ends' weights shows that there is one; a c
@@ -39,18 +61,16 @@ impl Route {
 /// but in the distance of the energies from the truth, which the routes measure. Copies of rows that are not neighbours in the file count as new rows.
 #[derive(Debug, Clone, Serialize)]
 pub struct LearnedDifference {
-    /// By thermodynamic integration (Simpson's rule), ends included; the error is statistical.
-    pub integration: Estimate,
-    /// By MBAR over the path, ends included; the error is statistical.
-    pub mbar: Estimate,
-    /// By the learned F, ends included, where the objective teaches F; the error is that of the ends.
-    pub learned: Option<Estimate>,
-    /// The integral with the error of everything.
+    /// By thermodynamic integration (Simpson's rule).
+    pub integration: Answer,
+    /// By MBAR over the path.
+    pub mbar: Answer,
+    /// By the learned F, where the objective teaches F.
+    pub learned: Option<Answer>,
+    /// The answer: the integral with the error of everything.
     pub stated: Estimate,
     /// Its 95 % interval; `None` where an end's weights rest on fewer than 20 samples and nothing is known of its error.
     pub interval_95: Option<[f64; 2]>,
-    /// Part of the error that the rows explain.
-    pub statistical_error: f64,
     /// Part of the error that the model explains.
     pub model_error: f64,
     /// The other routes.
@@ -82,15 +102,7 @@ impl LearnedDifference {
                     .with_rows(1, -1.0, &b.influence())
             }
         };
-        let estimate = |mean: f64, influence: Influence| Estimate {
-            mean: mean + shift,
-            error: with_ends(influence).error().0,
-        };
-        let (statistical_error, independent_rows) = with_ends(simpson.clone()).error();
-        let integration = Estimate {
-            mean: value(Rule::Simpson) + shift,
-            error: statistical_error,
-        };
+        let (of_integral, independent_rows) = with_ends(simpson.clone()).error();
 
         let against = |name, mean: f64, influence: &Influence| Route {
             name,
@@ -104,8 +116,9 @@ impl LearnedDifference {
             against("integration by a spline", value(Rule::Spline), spline),
             against("MBAR", path.mbar.mean, of_mbar),
         ];
+        let of_learned = against("learned F", path.learned, &nothing);
         if f_is_learned {
-            routes.push(against("learned F", path.learned, &nothing));
+            routes.push(of_learned);
         }
         // A common factor exp(c) adds <c>_B - <c>_A to the path between the learned energies and, where works at the ends are known, mean works are
         // then the right correction instead of exponential averages.
@@ -134,10 +147,13 @@ impl LearnedDifference {
             let variance = |end: &EndCorrection| end.perturbation.exponential.error.powi(2);
             0.5 * variance(a).max(variance(b))
         });
-        let stated = Estimate {
-            mean: integration.mean,
+        let answer = |mean: f64, statistical_error: f64| Answer {
+            mean: mean + shift,
             error: statistical_error.hypot(model_error).hypot(end_bias),
+            statistical_error,
         };
+        let integration = answer(value(Rule::Simpson), of_integral);
+        let stated = integration.estimate();
         let known = ends.is_none_or(|(a, b)| {
             [a, b]
                 .iter()
@@ -146,11 +162,13 @@ impl LearnedDifference {
         let half = 1.96 * stated.error;
         LearnedDifference {
             integration,
-            mbar: estimate(path.mbar.mean, of_mbar.clone()),
-            learned: f_is_learned.then(|| estimate(path.learned, nothing.clone())),
+            mbar: answer(path.mbar.mean, with_ends(of_mbar.clone()).error().0),
+            learned: f_is_learned.then(|| {
+                let of_ends = with_ends(nothing.clone()).error().0;
+                answer(path.learned, of_ends.hypot(of_learned.gap.error))
+            }),
             stated,
             interval_95: known.then_some([stated.mean - half, stated.mean + half]),
-            statistical_error,
             model_error,
             routes,
             independent_rows,

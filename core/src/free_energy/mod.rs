@@ -53,7 +53,7 @@ pub use energies::{Matrix, ReducedEnergies, Selection};
 pub(crate) use influence::{Influence, Sources};
 pub use integration::{Integral, Rule, integrate};
 pub use learned::{EndCorrection, PathEstimate, PathSamples, end_correction};
-pub use learned_difference::{LearnedDifference, Route};
+pub use learned_difference::{Answer, LearnedDifference, Route};
 pub use mbar::{Bootstrapped, Ensemble, Mbar, MbarSettings, Perturbed, Surface};
 pub use overlap::{LOW_OVERLAP, Link, Overlap};
 pub use perturbation::{Perturbation, perturbation};

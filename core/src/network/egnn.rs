@@ -14,10 +14,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::layout::{Init, Layout};
+use super::particles::{Roster, check_particles, declare_features, wrong};
 use super::{Input, Network, Output, Role, Site};
+use crate::Result;
 use crate::citation::Cites;
 use crate::engine::{Function, Graph, Node, Rows};
-use crate::{Error, Result};
 
 /// Sizes of the network and what is known of the particles.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -75,10 +76,6 @@ impl EgnnSpec {
             cutoff: None,
         }
     }
-
-    fn kinds(&self) -> usize {
-        self.types.iter().max().map_or(1, |most| *most as usize + 1)
-    }
 }
 
 /// See the module's text.
@@ -93,9 +90,7 @@ pub struct Egnn {
 
 /// Which rows belong together, for so many rows of the input.
 struct Rosters {
-    rows: usize,
-    /// The row of each particle.
-    owner: Vec<u32>,
+    of_particles: Roster,
     /// Both particles of each directed edge.
     ends: [Vec<u32>; 2],
 }
@@ -107,10 +102,11 @@ struct Moment {
 }
 
 impl Rosters {
-    fn new(rows: usize, particles: usize) -> Rosters {
+    fn new(of_particles: Roster) -> Rosters {
         let (mut first, mut second) = (Vec::new(), Vec::new());
+        let particles = of_particles.particles;
         let at = |row: usize, i: usize| (row * particles + i) as u32;
-        for row in 0..rows {
+        for row in 0..of_particles.rows {
             for i in 0..particles {
                 for j in (0..particles).filter(|j| *j != i) {
                     first.push(at(row, i));
@@ -119,20 +115,9 @@ impl Rosters {
             }
         }
         Rosters {
-            rows,
-            owner: (0..rows * particles)
-                .map(|k| (k / particles) as u32)
-                .collect(),
+            of_particles,
             ends: [first, second],
         }
-    }
-
-    /// The rows without their mean over the particles of each row.
-    fn centred(&self, g: &mut Graph, of_particles: Node, particles: usize) -> Node {
-        let sum = g.segment_sum(of_particles, &self.owner, self.rows);
-        let mean = g.scale(sum, 1.0 / particles as f64);
-        let mean = g.gather(mean, &self.owner);
-        g.sub(of_particles, mean)
     }
 }
 
@@ -167,28 +152,6 @@ impl Egnn {
         let [w, b] = [w, b].map(|name| self.of_layer(site, layer, name));
         let product = site.graph.matmul(a, w, false);
         site.graph.bias(product, b)
-    }
-
-    /// Features before the first layer: time, and the embedding of each type.
-    fn first(&self, site: &mut Site<'_>, rosters: &Rosters) -> Node {
-        let [wt, b0] = ["wt", "b0"].map(|name| site.param(&self.name, name));
-        let time = site.time.rows(site.graph, wt, b0);
-        let time = site.graph.gather(time, &rosters.owner);
-        let (kinds, width) = (self.spec.kinds(), self.spec.width);
-        if kinds == 1 {
-            return time;
-        }
-        let table = site.param(&self.name, "types");
-        let g = &mut *site.graph;
-        let flat = g.reshape(table, Rows::Global(1), kinds * width);
-        let flat = g.broadcast_rows(flat, Rows::Unit(1));
-        let table = g.reshape(flat, Rows::Unit(kinds), width);
-        let particles = self.spec.particles;
-        let pattern: Vec<u32> = (0..rosters.owner.len())
-            .map(|k| self.spec.types[k % particles])
-            .collect();
-        let types = g.gather(table, &pattern);
-        g.add(time, types)
     }
 
     /// The embedding of bonds on the edges that have one.
@@ -302,34 +265,8 @@ impl Network for Egnn {
     fn validate(&self) -> Result<()> {
         let spec = &self.spec;
         let n = spec.particles;
-        let wrong = |name: &'static str, found: String, expected: &str| {
-            Err(Error::Value {
-                name,
-                found,
-                expected: expected.into(),
-            })
-        };
-        if n < 2 || !self.dim.is_multiple_of(n) {
-            return wrong(
-                "particles",
-                n.to_string(),
-                "at least 2, and a divisor of the dimension",
-            );
-        }
-        if spec.width == 0 || spec.width > 1 << 12 {
-            return wrong("width", spec.width.to_string(), "between 1 and 4096");
-        }
-        if spec.depth == 0 || spec.depth > 64 {
-            return wrong("depth", spec.depth.to_string(), "between 1 and 64");
-        }
-        let many = spec.kinds() > n;
-        if !spec.types.is_empty() && (spec.types.len() != n || many) {
-            return wrong(
-                "types",
-                format!("{} numbers up to {}", spec.types.len(), spec.kinds() - 1),
-                "one for each particle, from 0 on",
-            );
-        }
+        let sizes = (spec.width, spec.depth);
+        check_particles(self.dim, n, &spec.types, sizes)?;
         let fits = |bond: &[u32; 2]| bond[0] != bond[1] && bond.iter().all(|i| (*i as usize) < n);
         if let Some(bond) = spec.bonds.iter().find(|bond| !fits(bond)) {
             return wrong(
@@ -361,16 +298,7 @@ impl Network for Egnn {
     fn declare(&self, layout: &mut Layout) {
         let (n, w) = (&self.name, self.spec.width);
         let fan = |k: usize| Init::Normal(1.0 / (k as f64).sqrt());
-        layout.add(format!("{n}.wt"), self.features, w, fan(self.features));
-        layout.add(format!("{n}.b0"), 1, w, Init::Zero);
-        if self.spec.kinds() > 1 {
-            layout.add(
-                format!("{n}.types"),
-                self.spec.kinds(),
-                w,
-                Init::Normal(1.0),
-            );
-        }
+        declare_features(layout, n, self.features, w, &self.spec.types);
         for layer in 0..self.spec.depth {
             let squares = if layer == 0 { 1 } else { 2 };
             let mut add = |name: &str, rows: usize, cols: usize, init: Init| {
@@ -414,23 +342,21 @@ impl Network for Egnn {
     }
 
     fn output(&self, site: &mut Site<'_>, x: Input<'_>) -> Node {
-        let Rows::Unit(rows) = x.points.rows(site.graph) else {
-            unreachable!("points belong to units")
+        let roster = Roster::new(site.graph, x, self.spec.particles);
+        let Rows::Unit(all) = roster.all() else {
+            unreachable!("particles belong to units")
         };
-        let particles = self.spec.particles;
-        let rosters = Rosters::new(rows, particles);
-        let full = x.points.full(site.graph);
-        let space = self.dim / particles;
-        let all = Rows::Unit(rows * particles);
-        let mut begin = site.graph.reshape(full, all, space);
+        let mut begin = roster.positions(site.graph, x);
         if self.spec.cross {
             // A cross product knows where the origin is.
-            begin = rosters.centred(site.graph, begin, particles);
+            begin = roster.centred(site.graph, begin);
         }
         let mut moment = Moment {
             positions: begin,
-            features: self.first(site, &rosters),
+            features: roster.features(site, &self.name, &self.spec.types),
         };
+        let rosters = Rosters::new(roster);
+        let roster = &rosters.of_particles;
         let [first, second] = &rosters.ends;
         let mut at_begin = None;
         for layer in 0..self.spec.depth {
@@ -462,11 +388,11 @@ impl Network for Egnn {
                     step = site.graph.add(step, aside);
                 }
                 let g = &mut *site.graph;
-                let step = g.segment_sum(step, first, rows * particles);
+                let step = g.segment_sum(step, first, all);
                 moment.positions = g.add(moment.positions, step);
             }
             if self.learns(layer) {
-                let sum = site.graph.segment_sum(messages, first, rows * particles);
+                let sum = site.graph.segment_sum(messages, first, all);
                 let own = self.affine(site, layer, moment.features, ["p", "p0"]);
                 let q = self.of_layer(site, layer, "q");
                 let g = &mut *site.graph;
@@ -484,11 +410,11 @@ impl Network for Egnn {
             let hidden = g.bias(hidden, b);
             let hidden = g.unary(Function::Silu(0), hidden);
             let of_particles = g.matmul(hidden, out, false);
-            return g.segment_sum(of_particles, &rosters.owner, rows);
+            return g.segment_sum(of_particles, &roster.owner, roster.rows);
         }
         let g = &mut *site.graph;
         let moved = g.sub(moment.positions, begin);
-        let moved = rosters.centred(g, moved, particles);
-        g.reshape(moved, Rows::Unit(rows), self.dim)
+        let moved = roster.centred(g, moved);
+        g.reshape(moved, Rows::Unit(roster.rows), self.dim)
     }
 }

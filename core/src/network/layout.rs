@@ -11,6 +11,26 @@ pub enum Init {
     Zero,
     /// Independent normal numbers of this standard deviation.
     Normal(f64),
+    /// Normal numbers whose standard deviation doubles from column to column, and begins again at `least` after so many octaves.
+    Octaves {
+        /// Of the first column.
+        least: f64,
+        /// Columns until it begins again.
+        octaves: u32,
+    },
+}
+
+impl Init {
+    /// The standard deviation of a column.
+    fn deviation(&self, column: usize) -> f64 {
+        match *self {
+            Init::Zero => 0.0,
+            Init::Normal(deviation) => deviation,
+            Init::Octaves { least, octaves } => {
+                least * f64::from(column as u32 % octaves.max(1)).exp2()
+            }
+        }
+    }
 }
 
 /// A named matrix.
@@ -89,11 +109,13 @@ impl Layout {
     pub fn initialise<T: Real>(&self, seed: u64) -> Vec<T> {
         let mut values = vec![T::ZERO; self.len];
         for (k, entry) in self.entries.iter().enumerate() {
-            if let Init::Normal(std) = entry.init {
-                let mut stream = Stream::new(seed, Purpose::Init, 0, k as u64);
-                for value in &mut values[entry.range()] {
-                    *value = T::from_f64(std * stream.normal());
-                }
+            if entry.init == Init::Zero {
+                continue;
+            }
+            let mut stream = Stream::new(seed, Purpose::Init, 0, k as u64);
+            for (i, value) in values[entry.range()].iter_mut().enumerate() {
+                let deviation = entry.init.deviation(i % entry.cols);
+                *value = T::from_f64(deviation * stream.normal());
             }
         }
         values

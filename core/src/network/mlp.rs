@@ -40,12 +40,15 @@ impl Mlp {
         }
     }
 
-    /// The last hidden layer.
-    fn hidden(&self, site: &mut Site<'_>, x: Input<'_>) -> Node {
+    /// The last hidden layer, `more` added to what the first one takes.
+    pub(super) fn hidden(&self, site: &mut Site<'_>, x: Input<'_>, more: Option<Node>) -> Node {
         let [wx, wt, b0] = ["wx", "wt", "b0"].map(|name| site.param(&self.name, name));
         let space = x.points.linear(site.graph, wx, false);
         let time = site.time.rows(site.graph, wt, b0);
         let mut z = site.graph.add(space, time);
+        if let Some(more) = more {
+            z = site.graph.add(z, more);
+        }
         for l in 1..self.depth {
             let h = site.graph.unary(Function::Silu(0), z);
             let w = site.param(&self.name, &format!("w{l}"));
@@ -55,6 +58,31 @@ impl Mlp {
         }
         site.graph.unary(Function::Silu(0), z)
     }
+
+    /// `h W_o + b_o` of the last hidden layer.
+    pub(super) fn read_out(&self, site: &mut Site<'_>, hidden: Node) -> Node {
+        let [wo, bo] = ["wo", "bo"].map(|name| site.param(&self.name, name));
+        let out = site.graph.matmul(hidden, wo, false);
+        site.graph.bias(out, bo)
+    }
+
+    /// `h . (x W_o^T) + x . b_o`: the output rows are never formed, and both maps of `x` cost one product per point.
+    pub(super) fn inner(&self, site: &mut Site<'_>, x: Input<'_>, hidden: Node) -> Node {
+        let [wo, bo] = ["wo", "bo"].map(|name| site.param(&self.name, name));
+        let projected = x.points.linear(site.graph, wo, true);
+        let inner = site.graph.row_dot(hidden, projected);
+        let constant = x.points.dot(site.graph, bo);
+        site.graph.add(inner, constant)
+    }
+}
+
+/// Refuses a size.
+pub(super) fn wrong(name: &'static str, found: usize, expected: &str) -> Result<()> {
+    Err(Error::Value {
+        name,
+        found: found.to_string(),
+        expected: expected.into(),
+    })
 }
 
 impl Network for Mlp {
@@ -63,13 +91,6 @@ impl Network for Mlp {
     }
 
     fn validate(&self) -> Result<()> {
-        let wrong = |name: &'static str, found: usize, expected: &str| {
-            Err(Error::Value {
-                name,
-                found: found.to_string(),
-                expected: expected.into(),
-            })
-        };
         if self.width == 0 || self.width > 1 << 14 {
             return wrong("width", self.width, "between 1 and 16384");
         }
@@ -94,21 +115,13 @@ impl Network for Mlp {
         layout.add(format!("{n}.bo"), 1, self.output, Init::Zero);
     }
 
-    /// `h W_o + b_o`.
     fn output(&self, site: &mut Site<'_>, x: Input<'_>) -> Node {
-        let hidden = self.hidden(site, x);
-        let [wo, bo] = ["wo", "bo"].map(|name| site.param(&self.name, name));
-        let out = site.graph.matmul(hidden, wo, false);
-        site.graph.bias(out, bo)
+        let hidden = self.hidden(site, x, None);
+        self.read_out(site, hidden)
     }
 
-    /// `h . (x W_o^T) + x . b_o`: the output rows are never formed, and both maps of `x` cost one product per point.
     fn inner_product(&self, site: &mut Site<'_>, x: Input<'_>) -> Node {
-        let hidden = self.hidden(site, x);
-        let [wo, bo] = ["wo", "bo"].map(|name| site.param(&self.name, name));
-        let projected = x.points.linear(site.graph, wo, true);
-        let inner = site.graph.row_dot(hidden, projected);
-        let constant = x.points.dot(site.graph, bo);
-        site.graph.add(inner, constant)
+        let hidden = self.hidden(site, x, None);
+        self.inner(site, x, hidden)
     }
 }

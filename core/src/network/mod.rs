@@ -9,7 +9,11 @@ mod input;
 mod layout;
 mod mlp;
 mod pairs;
+mod particles;
 mod spec;
+mod transformer;
+mod waves;
+mod without_centre;
 
 pub use egnn::{Egnn, EgnnSpec};
 pub use input::ScaledRows;
@@ -17,6 +21,9 @@ pub use layout::{Entry, Init, Layout};
 pub use mlp::Mlp;
 pub use pairs::PairSum;
 pub use spec::NetworkSpec;
+pub use transformer::{Transformer, TransformerSpec};
+pub use waves::Waves;
+pub(crate) use without_centre::WithoutCentre;
 
 use crate::Result;
 use crate::citation::Cites;

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Egnn, EgnnSpec, Mlp, Network, Output, PairSum, Role};
+use super::{
+    Egnn, EgnnSpec, Mlp, Network, Output, PairSum, Role, Transformer, TransformerSpec, Waves,
+};
 use crate::citation::Cites;
 
 /// The network of an energy; its velocity, if it has one, is made of the same.
@@ -16,6 +18,15 @@ pub enum NetworkSpec {
         /// Number of hidden layers.
         depth: usize,
     },
+    /// Perceptron over all coordinates and waves of them.
+    Waves {
+        /// Columns of a hidden layer.
+        width: usize,
+        /// Number of hidden layers.
+        depth: usize,
+        /// Number of waves.
+        waves: usize,
+    },
     /// Sum over pairs of particles of a perceptron of the squared distance.
     Pairs {
         /// Number of particles; divides the dimension.
@@ -27,6 +38,8 @@ pub enum NetworkSpec {
     },
     /// Messages between particles, and moves along their differences.
     Egnn(EgnnSpec),
+    /// Attention between particles, through their differences.
+    Transformer(TransformerSpec),
 }
 
 impl Default for NetworkSpec {
@@ -40,21 +53,22 @@ impl Default for NetworkSpec {
 
 impl NetworkSpec {
     /// The names of all networks, as files and documents have them.
-    pub const NAMES: [&'static str; 3] = ["mlp", "pairs", "egnn"];
+    pub const NAMES: [&'static str; 5] = ["mlp", "waves", "pairs", "egnn", "transformer"];
 
     /// The number of particles, for a network over them.
     pub fn particles(&self) -> Option<usize> {
         match self {
-            NetworkSpec::Mlp { .. } => None,
+            NetworkSpec::Mlp { .. } | NetworkSpec::Waves { .. } => None,
             NetworkSpec::Pairs { particles, .. } => Some(*particles),
             NetworkSpec::Egnn(spec) => Some(spec.particles),
+            NetworkSpec::Transformer(spec) => Some(spec.particles),
         }
     }
 
     /// Rows that it makes of one point.
     pub fn rows_of_point(&self) -> u128 {
         match self {
-            NetworkSpec::Mlp { .. } => 1,
+            NetworkSpec::Mlp { .. } | NetworkSpec::Waves { .. } => 1,
             NetworkSpec::Pairs { particles, .. } => {
                 let particles = *particles as u128;
                 particles * particles.saturating_sub(1) / 2
@@ -63,6 +77,7 @@ impl NetworkSpec {
                 let particles = spec.particles as u128;
                 particles * particles.saturating_sub(1)
             }
+            NetworkSpec::Transformer(spec) => spec.particles as u128,
         }
     }
 
@@ -72,8 +87,12 @@ impl NetworkSpec {
             NetworkSpec::Mlp { width, depth } | NetworkSpec::Pairs { width, depth, .. } => {
                 (*width, *depth)
             }
+            // Two more products, of sines and cosines.
+            NetworkSpec::Waves { width, depth, .. } => (*width, depth + 2),
             // Six products of a layer have the width of a hidden layer.
             NetworkSpec::Egnn(spec) => (spec.width, 6 * spec.depth),
+            // Query, key, value and what is blended; two wide layers of the perceptron.
+            NetworkSpec::Transformer(spec) => (spec.inner().max(4 * spec.width), 6 * spec.depth),
         }
     }
 
@@ -92,12 +111,18 @@ impl NetworkSpec {
     pub fn network(&self, role: Role<'_>) -> Box<dyn Network> {
         match self.clone() {
             NetworkSpec::Mlp { width, depth } => Box::new(Mlp::new(role, width, depth)),
+            NetworkSpec::Waves {
+                width,
+                depth,
+                waves,
+            } => Box::new(Waves::new(role, width, depth, waves)),
             NetworkSpec::Pairs {
                 particles,
                 width,
                 depth,
             } => Box::new(PairSum::new(role, particles, width, depth)),
             NetworkSpec::Egnn(spec) => Box::new(Egnn::new(role, spec)),
+            NetworkSpec::Transformer(spec) => Box::new(Transformer::new(role, spec)),
         }
     }
 }

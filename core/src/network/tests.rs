@@ -33,6 +33,12 @@ fn sizes_that_cannot_be_built_are_refused() {
     let (width, depth) = (8, 2);
     assert!(refused(NetworkSpec::Mlp { width: 0, depth }).contains("width"));
     assert!(refused(NetworkSpec::Mlp { width, depth: 65 }).contains("depth"));
+    let none = NetworkSpec::Waves {
+        width,
+        depth,
+        waves: 0,
+    };
+    assert!(refused(none).contains("waves"));
     for particles in [0, 1, 4] {
         let message = refused(NetworkSpec::Pairs {
             particles,

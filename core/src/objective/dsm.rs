@@ -2,8 +2,9 @@
 //!
 //! Diffusions use the weight of EDM, `w = gamma^2 (sigma^2 + sd^2) / sd^2` (Karras et al. 2022), which makes the
 //! regression target of the network unit-sized at every level. Interpolants use `w = gamma^2`, bounded at the ends, and
-//! the mean over the antithetic pair `+z, -z` (Albergo et al. 2023).
+//! the mean over the antithetic pair `+z, -z` (Albergo et al. 2023). In periodic columns `-z / gamma` is the score of the wrapped kernel.
 
+use super::wrapped_noise::WrappedNoise;
 use super::{Objective, Scene, Teaches};
 use crate::energy::Column;
 use crate::engine::Node;
@@ -29,7 +30,10 @@ impl Objective for Dsm {
     }
 
     fn loss(&self, scene: &mut Scene<'_>) -> Node {
-        let noise = scene.noise();
+        let noise = match scene.spec().periods() {
+            [] => scene.noise(),
+            _ => scene.filled(WrappedNoise)[0],
+        };
         let score = scene.score();
         let mut square = residual(scene, score, noise);
         if scene.spec().process.is_interpolant() {

@@ -82,6 +82,13 @@ impl Objective for KnownDiffclf {
     }
 
     fn validate(&self, spec: &ModelSpec) -> Result<()> {
+        if !spec.periods().is_empty() {
+            return Err(Error::Value {
+                name: "objective",
+                found: "known-diffclf for periodic columns".into(),
+                expected: "dsm+diffclf+0.5*anchor: noise on a circle ends in no Gaussian".into(),
+            });
+        }
         // The noise end is Gaussian only if little of the data is left there.
         let process = &spec.process;
         let left = spec.variance.sqrt() / process.noise_level(spec.grid.t_max());

@@ -23,6 +23,7 @@ mod setting;
 mod target_score;
 mod tsm;
 mod velocity;
+mod wrapped_noise;
 
 pub use anchor::Anchor;
 pub use bayes::Bayes;

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::mcmc::{Draws, HeldEnergy, Kernel, Scratch, State};
+use super::trips::{End, Trips};
 use super::{StepSize, effective_draws, split_r_hat};
 use crate::energy::Energy;
 use crate::rng::{Purpose, Stream};
@@ -74,17 +75,6 @@ pub struct Exchanged {
     pub r_hat: Vec<f64>,
 }
 
-/// Which end a point saw last.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
-    Neither,
-    Hot,
-    /// The cold end, after the hot one or not.
-    Cold {
-        came_from_hot: bool,
-    },
-}
-
 impl Exchange {
     /// Runs independent ladders side by side. `points` are the first points, level after level, each with the same number of
     /// rows: the number of ladders. `progress` is told the sweeps done.
@@ -135,8 +125,7 @@ struct Run<'a> {
     scratch: Scratch,
     /// Number of the point (`hot level of its birth * ladders + ladder`) at each level and ladder.
     walker: Vec<Vec<u32>>,
-    ends: Vec<End>,
-    round_trips: usize,
+    trips: Trips,
     visits: Vec<[usize; 2]>,
     swapped: Vec<[usize; 2]>,
     acceptance: Vec<f64>,
@@ -166,8 +155,7 @@ impl<'a> Run<'a> {
             walker: (0..levels)
                 .map(|r| (0..rows).map(|i| (r * rows + i) as u32).collect())
                 .collect(),
-            ends: vec![End::Neither; levels * rows],
-            round_trips: 0,
+            trips: Trips::new(levels * rows),
             visits: vec![[0; 2]; levels],
             swapped: vec![[0; 2]; levels - 1],
             acceptance: vec![0.0; levels],
@@ -250,34 +238,17 @@ impl<'a> Run<'a> {
     fn record(&mut self, counts: bool) {
         let last = self.states.len() - 1;
         for &walker in &self.walker[0] {
-            let end = &mut self.ends[walker as usize];
-            if counts
-                && *end
-                    == (End::Cold {
-                        came_from_hot: true,
-                    })
-            {
-                self.round_trips += 1;
-            }
-            *end = End::Hot;
+            self.trips.at_hot(walker as usize, counts);
         }
         for &walker in &self.walker[last] {
-            let end = &mut self.ends[walker as usize];
-            let came_from_hot = !matches!(
-                *end,
-                End::Neither
-                    | End::Cold {
-                        came_from_hot: false
-                    }
-            );
-            *end = End::Cold { came_from_hot };
+            self.trips.at_cold(walker as usize);
         }
         if !counts {
             return;
         }
         for (visits, walkers) in self.visits.iter_mut().zip(&self.walker) {
             for &walker in walkers {
-                match self.ends[walker as usize] {
+                match self.trips.last(walker as usize) {
                     End::Hot => visits[1] += 1,
                     End::Cold { .. } => visits[0] += 1,
                     End::Neither => (),
@@ -304,7 +275,7 @@ impl<'a> Run<'a> {
             swap_acceptance: self.swapped.iter().map(share).collect(),
             acceptance: self.acceptance.iter().map(|a| a / moved).collect(),
             steps: self.tuners.iter().map(StepSize::settled).collect(),
-            round_trips: self.round_trips,
+            round_trips: self.trips.round_trips(),
             from_hot: self.visits.iter().map(share).collect(),
             effective_draws: columns
                 .iter()

@@ -57,6 +57,7 @@ mod reverse_sde;
 mod smc;
 mod step_size;
 mod transport;
+pub(crate) mod trips;
 
 pub use annealed::Annealed;
 pub use boltzmann::{Boltzmann, Contest};

@@ -287,6 +287,7 @@ mod tests {
         let map = Coordinates {
             shift: vec![5.0, -3.0],
             scale: Scale::Columns(vec![2.5, 0.6]),
+            kinds: Vec::new(),
         };
         let moved = DataTransport {
             inner: &inner,

@@ -4,6 +4,7 @@
 //! [`System::NAMES`] and one in [`System::by_name`]. [`HarmonicLadder`], [`WorkDistribution`] and [`DoubleWells`] are families
 //! with exact free energies, for estimators of those.
 
+mod bead_chain;
 mod boxes;
 mod checkerboard;
 mod component_parts;
@@ -22,6 +23,7 @@ mod rings;
 mod two_modes;
 mod work_distribution;
 
+pub use bead_chain::{BeadChain, Bond};
 pub use boxes::Boxes;
 pub use checkerboard::Checkerboard;
 pub(crate) use component_parts::component_parts;

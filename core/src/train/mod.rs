@@ -8,6 +8,7 @@ mod settings;
 mod source;
 mod step;
 mod trainer;
+mod turned;
 
 pub use adam::{Adam, average, clip};
 pub use fit::{End, Moment, Observer, finish, run};
@@ -16,6 +17,7 @@ pub use settings::{HeldOut, StageSettings, TrainSettings};
 pub use source::{InMemory, Resampled, Shuffled, Source, Table};
 pub use step::{Draws, Endpoints, Losses, Step, StepSpec};
 pub use trainer::{State, StepReport, Trainer};
+pub use turned::Turned;
 
 #[cfg(test)]
 mod tests;

@@ -54,8 +54,15 @@ pub struct TrainSettings {
     pub average: Option<f64>,
     /// Held-out rows (data only).
     pub held_out: Option<HeldOut>,
+    /// Rows of particles are turned at random, each by a rotation of its own.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub rotate: bool,
     /// The stages, in order.
     pub stages: Vec<StageSettings>,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 impl TrainSettings {
@@ -89,6 +96,7 @@ impl TrainSettings {
             adam: Adam::default(),
             average: Some(0.999),
             held_out: None,
+            rotate: false,
             stages: vec![
                 stage(score_steps, vec![term(ObjectiveName::Dsm)]),
                 stage(

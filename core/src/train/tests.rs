@@ -5,6 +5,7 @@ mod determinism;
 mod fit;
 mod learning;
 mod objectives;
+mod particles;
 mod rows;
 mod stops;
 mod trainer;

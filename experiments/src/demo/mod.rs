@@ -106,6 +106,7 @@ impl Demo {
         let content = Content {
             spec,
             standardisation,
+            frame: None,
             record: Record {
                 version: env!("CARGO_PKG_VERSION").into(),
                 settings: settings("dsm", steps)?,

@@ -36,6 +36,13 @@ pub fn learn(found: &LearnedFound) -> Sheet {
             format!("{:.4}", answer.model_error),
         ),
         (
+            "error of the rows alone: TI, MBAR (kT)",
+            format!(
+                "{:.4}, {:.4}",
+                answer.integration.statistical_error, answer.mbar.statistical_error
+            ),
+        ),
+        (
             "independent rows of A and B",
             format!(
                 "{:.0} and {:.0}",
@@ -86,14 +93,13 @@ fn routes(found: &LearnedFound) -> Vec<(String, Estimate)> {
     if let Some(Ok(bar)) = &found.direct {
         rows.push(("BAR, A and B directly".to_string(), bar.delta));
     }
-    rows.push(("MBAR over the learned path".into(), answer.mbar));
-    rows.push(("TI over the learned path".into(), answer.integration));
+    rows.push(("MBAR over the learned path".into(), answer.mbar.estimate()));
     rows.extend(
         answer
             .learned
-            .map(|learned| ("learned F(t)".into(), learned)),
+            .map(|learned| ("learned F(t)".into(), learned.estimate())),
     );
-    rows.push(("TI, error of the model included".into(), answer.stated));
+    rows.push(("TI over the learned path".into(), answer.stated));
     rows
 }
 

@@ -62,7 +62,7 @@ fn key_of(entry: &str) -> &str {
 mod tests {
     use super::*;
     use diffclf::metric;
-    use diffclf::network::{EgnnSpec, NetworkSpec};
+    use diffclf::network::{EgnnSpec, NetworkSpec, TransformerSpec};
     use diffclf::objective::ObjectiveName;
     use diffclf::process::{Process, TimeSampler};
 
@@ -84,7 +84,7 @@ mod tests {
         }
         assert_eq!(
             NetworkSpec::NAMES,
-            ["mlp", "pairs", "egnn"],
+            ["mlp", "waves", "pairs", "egnn", "transformer"],
             "one is missing below"
         );
         keys.extend(NetworkSpec::default().cites());
@@ -94,12 +94,20 @@ mod tests {
             depth: 1,
         };
         keys.extend(pairs.cites());
+        let waves = NetworkSpec::Waves {
+            width: 4,
+            depth: 1,
+            waves: 2,
+        };
+        keys.extend(waves.cites());
         keys.extend(NetworkSpec::Egnn(EgnnSpec::new(2, 4, 1)).cites());
+        keys.extend(NetworkSpec::Transformer(TransformerSpec::new(2, 4, 1)).cites());
         for table in [
             sample::CITES,
             sample::mcmc::CITES,
             metric::CITES,
             free_energy::CITES,
+            diffclf::molecule::CITES,
         ] {
             keys.extend(table.iter().flat_map(|(_, cites)| *cites));
         }

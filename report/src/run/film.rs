@@ -123,9 +123,9 @@ fn planes(material: &Material, times: &[f64], album: &mut Album) -> Vec<Frame> {
             let place = |i: usize| (i as f64 + 0.5) / CELLS as f64;
             points.extend([x.value(place(cell % CELLS)), y.value(place(cell / CELLS))]);
         }
-        material.content.standardisation.to_model(&mut points);
         let shade = |energy: &dyn Energy| {
             let mut values = vec![0.0; CELLS * CELLS];
+            let energy = material.content.in_data_coordinates(energy);
             energy.log_density(&[*time], &points, &mut values);
             let largest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
             values.iter_mut().for_each(|v| *v = (*v - largest).exp());

@@ -98,8 +98,9 @@ fn gather(wish: &Wish<'_>) -> Result<Material> {
     let dim = content.spec.dim;
     if let Some(column) = wish
         .pair
-        .and_then(|pair| pair.into_iter().find(|k| *k >= dim))
+        .and_then(|pair| pair.into_iter().find(|k| *k >= content.columns()))
     {
+        let dim = content.columns();
         return Err(Error::Refused(words!(
             Setting::new("pair"),
             format!(

@@ -2,6 +2,7 @@
 
 use diffclf::model::Content;
 use diffclf_run::judging::Judging;
+use diffclf_run::questions::names;
 
 /// Sweeps of the power iteration; pictures need no digits beyond the first two.
 const SWEEPS: usize = 200;
@@ -23,9 +24,13 @@ impl View {
     pub fn new(content: &Content, judging: Option<&Judging>, pair: Option<[usize; 2]>) -> Self {
         let dim = content.spec.dim;
         let unit = |k: usize| {
-            let mut direction = vec![0.0; dim];
-            direction[k.min(dim - 1)] = 1.0;
-            direction
+            let mut direction = vec![0.0; content.columns()];
+            direction[k.min(content.columns() - 1)] = 1.0;
+            // Of particles without their centre: the column of rows whose centre is zero.
+            match content.spec.subspace() {
+                Some(subspace) => subspace.rows_inward(&direction),
+                None => direction,
+            }
         };
         let rows = judging.map(|judging| {
             let mut rows = judging.rows().start.to_vec();
@@ -54,8 +59,11 @@ impl View {
                 Self {
                     origin: vec![0.0; dim],
                     directions: pair.map(unit),
-                    labels: pair.map(|k| format!("column {k}")),
-                    complete: dim == 2 && pair == [0, 1],
+                    labels: pair.map(|k| {
+                        let name = names(content).get(k);
+                        name.cloned().unwrap_or_else(|| format!("column {k}"))
+                    }),
+                    complete: dim == 2 && pair == [0, 1] && !content.spec.without_centre,
                 }
             }
         }

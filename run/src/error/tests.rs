@@ -157,6 +157,12 @@ fn each_error_says_what_was_found_and_what_to_do() {
             },
             "config.toml in runs/a does not belong",
         ),
+        (
+            Error::OtherModel {
+                from: folder.clone(),
+            },
+            "the settings do not give the model in runs/a",
+        ),
         (read(ErrorKind::NotFound), "looked in"),
         (read(ErrorKind::IsADirectory), "inside it"),
         (read(ErrorKind::PermissionDenied), "permissions"),

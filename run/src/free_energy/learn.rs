@@ -138,9 +138,10 @@ impl LearnedRequest {
         let systems = [trained_system(content, 0), trained_system(content, 1)];
         let mut data = rows.clone();
         content.standardisation.to_data(&mut data);
+        let data = content.rows_outward(data);
         let energies = |system: &Result<System>| -> Option<Vec<f64>> {
             let system = system.as_ref().ok()?;
-            data.chunks_exact(content.spec.dim)
+            data.chunks_exact(content.columns())
                 .map(|x| system.log_density(x).map(|value| -value))
                 .collect()
         };
@@ -198,17 +199,16 @@ fn endpoint_rows(
     draws: usize,
     seed: u64,
 ) -> Result<Vec<f64>> {
-    let spec = &content.spec;
     let mut rows = match file {
         Some(path) => {
             let mapped = MappedNpy::open(path)?;
             let view = mapped.view()?;
-            if view.dim() != spec.dim {
+            if view.dim() != content.columns() {
                 return Err(Error::Usage(format!(
                     "{}: the samples have {} coordinates, but the model has {}",
                     path.display(),
                     view.dim(),
-                    spec.dim
+                    content.columns()
                 )));
             }
             view.to_vec_f64()
@@ -223,6 +223,7 @@ fn endpoint_rows(
         }
     };
     // Both endpoints are data: their coordinates change as at time 0, where one of them stands alone.
+    rows = content.rows_inward(rows);
     content.standardisation.to_model(&mut rows);
     Ok(rows)
 }
@@ -231,7 +232,7 @@ fn endpoint_rows(
 fn trained_system(content: &Content, endpoint: usize) -> Result<System> {
     let record = content.record.data.get(endpoint);
     match record.and_then(|record| record.system_seed.map(|seed| (&record.name, seed))) {
-        Some((name, seed)) => Ok(System::by_name(name, content.spec.dim, seed)?),
+        Some((name, seed)) => Ok(System::by_name(name, content.columns(), seed)?),
         None => Err(Error::Refused(words!(
             "the model was trained on a file: give samples of it as .npy, with ",
             Setting::new(["data", "end"][endpoint.min(1)])

@@ -81,6 +81,7 @@ pub(super) fn resume() -> diffclf::Result<Finding> {
     let content = |steps| Content {
         spec: spec.clone(),
         standardisation: Coordinates::identity(3),
+        frame: None,
         record: Record {
             version: env!("CARGO_PKG_VERSION").into(),
             settings: settings.clone(),
@@ -135,6 +136,7 @@ pub(super) fn files() -> diffclf::Result<Finding> {
         average: None,
         content: Content {
             standardisation: Coordinates::identity(3),
+            frame: None,
             record: Record {
                 version: env!("CARGO_PKG_VERSION").into(),
                 settings: settings(),

@@ -140,6 +140,8 @@ fn obtain(args: &Args) -> Result<Model> {
         settings,
         path: folder.clone(),
         first_stage: None,
+        from: None,
+        time: None,
         resume: args.resume,
         force: args.output.force,
         checkpoint_every: CHECKPOINT_PAUSE,

@@ -22,6 +22,8 @@ pub(in crate::base) struct Data {
     pub rows: Vec<f64>,
     pub shift: Vec<f64>,
     pub scale: Vec<f64>,
+    /// Period of each column in units of z, 0 for none; empty if none has one.
+    pub periods: Vec<f64>,
     /// Variance added to each column.
     pub floor: Vec<f64>,
     /// Which part each row is held out with.
@@ -64,6 +66,7 @@ impl Data {
             dim,
             shift: columns.iter().map(|c| c.centre).collect(),
             scale: scales(&columns),
+            periods: vec![],
             floor: vec![],
             fold: vec![],
             folds: 0,
@@ -81,6 +84,8 @@ impl Data {
                 *x = (*x - shift) / scale;
             }
         }
+        let scaled = settings.periods.iter().zip(&data.scale);
+        data.periods = scaled.map(|(period, scale)| period / scale).collect();
         data.block = settings.block.unwrap_or_else(|| data.correlated());
         data.deal(settings);
         Ok(data)

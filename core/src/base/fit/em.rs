@@ -6,12 +6,14 @@
 //! narrower than the data resolve. Low rank: the leading axes of Sigma_k by a few steps of subspace iteration, one variance for the rest.
 
 use super::super::lanes::{AddGram, LANES, Lane, Shares, Whiten, WhitenColumns, load};
+use super::super::wrapped::WrapColumns;
 use super::axes::leading_axes;
 use super::{Shape, lower_inverse};
+use crate::energy::nearest;
 use crate::engine::kernel::dispatch::dispatch;
 use crate::engine::kernel::gemm::{add_gram, packed_len};
 use crate::engine::{Isa, Pool};
-use crate::system::matrix::{add, cholesky};
+use crate::system::matrix::{add, cholesky, dot};
 use std::f64::consts::TAU;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -42,6 +44,8 @@ pub(super) struct Model {
     constants: Vec<f64>,
     /// Leading axes, where few are kept.
     axes: Vec<f64>,
+    /// Period of each column, 0 for none; empty if none has one.
+    periods: Vec<f64>,
 }
 
 /// Where the rows are and how they are summed.
@@ -50,6 +54,8 @@ pub(super) struct Em<'a> {
     pub rows: &'a [f64],
     pub dim: usize,
     pub floor: &'a [f64],
+    /// Period of each column, 0 for none; empty if none has one.
+    pub periods: &'a [f64],
     /// nu, in rows.
     pub prior: f64,
     pub pool: Option<&'a Pool>,
@@ -78,7 +84,10 @@ impl Model {
         self.whitening.clear();
         self.constants.clear();
         for (weight, covariance) in self.weights.iter().zip(self.covariances.chunks_exact(size)) {
-            let log_det: f64 = if self.shape == Shape::Diagonal {
+            let log_det: f64 = if !self.periods.is_empty() {
+                // Part of the cost of each column.
+                0.0
+            } else if self.shape == Shape::Diagonal {
                 self.whitening.extend(covariance.iter().map(|v| 1.0 / v));
                 covariance.iter().map(|v| v.ln()).sum()
             } else {
@@ -97,6 +106,9 @@ impl Model {
     /// Writes log weight + log N of every component for a block of rows.
     fn terms(&self, isa: Isa, x: &[Lane<f64>], room: &mut [Lane<f64>], terms: &mut [Lane<f64>]) {
         let (dim, size) = (self.dim, self.per_component());
+        if !self.periods.is_empty() {
+            return self.wrapped_terms(isa, x, terms, None);
+        }
         for (k, term) in terms.iter_mut().enumerate() {
             let (mean, whitening) = (
                 &self.means[k * dim..][..dim],
@@ -120,6 +132,32 @@ impl Model {
                 };
                 dispatch(isa, work);
             }
+            for value in term {
+                *value = self.constants[k] - 0.5 * *value;
+            }
+        }
+    }
+
+    /// The same where columns are periodic; `moments` gets the first and second moments of all components and columns over the images.
+    fn wrapped_terms(
+        &self,
+        isa: Isa,
+        x: &[Lane<f64>],
+        terms: &mut [Lane<f64>],
+        mut moments: Option<&mut [[Lane<f64>; 2]]>,
+    ) {
+        let dim = self.dim;
+        for (k, term) in terms.iter_mut().enumerate() {
+            let part = k * dim..(k + 1) * dim;
+            let work = WrapColumns {
+                variances: &self.covariances[part.clone()],
+                mean: &self.means[part.clone()],
+                periods: &self.periods,
+                x,
+                out: term,
+                moments: moments.as_deref_mut().map(|m| &mut m[part]),
+            };
+            dispatch(isa, work);
             for value in term {
                 *value = self.constants[k] - 0.5 * *value;
             }
@@ -183,6 +221,7 @@ impl Em<'_> {
             whitening: vec![],
             constants: vec![],
             axes: vec![],
+            periods: self.periods.to_vec(),
         };
         // Means of the clusters first, so that the scatter is about points nearby.
         let mut counts = vec![0.0_f64; count];
@@ -255,6 +294,9 @@ impl Em<'_> {
         let (dim, count, size) = (self.dim, model.weights.len(), model.per_component());
         let rows = &self.rows[range.start * dim..range.end * dim];
         let n = range.len();
+        if !self.periods.is_empty() {
+            return self.wrapped_sums(model, rows, clusters.map(|clusters| &clusters[range]));
+        }
         let mut shares = vec![0.0; count * n];
         let mut log_likelihood = 0.0;
         if let Some(clusters) = clusters {
@@ -307,6 +349,58 @@ impl Em<'_> {
                 }
             }
             group.flush(second);
+        }
+        sums
+    }
+
+    /// The sums of rows with periodic columns: which image a value belongs to is a label like its component, so that the distances are
+    /// those averaged over the images.
+    fn wrapped_sums(&self, model: &Model, rows: &[f64], clusters: Option<&[usize]>) -> Sums {
+        let (dim, count) = (self.dim, model.weights.len());
+        let mut sums = Sums {
+            log_likelihood: 0.0,
+            counts: vec![0.0; count],
+            firsts: vec![0.0; count * dim],
+            seconds: vec![0.0; count * dim],
+        };
+        if let Some(clusters) = clusters {
+            for (row, k) in rows.chunks_exact(dim).zip(clusters) {
+                sums.counts[*k] += 1.0;
+                for (j, x) in row.iter().enumerate() {
+                    let a = x - model.means[k * dim + j];
+                    let period = self.periods[j];
+                    let a = if period > 0.0 { nearest(a, period) } else { a };
+                    sums.firsts[k * dim + j] += a;
+                    sums.seconds[k * dim + j] += a * a;
+                }
+            }
+            return sums;
+        }
+        let mut x = vec![[0.0; LANES]; dim];
+        let (mut terms, mut log_sum) = (vec![[0.0; LANES]; count], [0.0; LANES]);
+        let mut moments = vec![[[0.0; LANES]; 2]; count * dim];
+        for block in rows.chunks(LANES * dim) {
+            let filled = block.len() / dim;
+            load(block, dim, &mut x);
+            model.wrapped_terms(self.isa, &x, &mut terms, Some(&mut moments));
+            let work = Shares {
+                terms: &mut terms,
+                least: LEAST_SHARE,
+                log_sum: &mut log_sum,
+            };
+            dispatch(self.isa, work);
+            sums.log_likelihood += log_sum[..filled].iter().sum::<f64>();
+            for (k, (shares, moments)) in terms.iter().zip(moments.chunks_exact(dim)).enumerate() {
+                let shares = &shares[..filled];
+                if shares.iter().all(|share| *share == 0.0) {
+                    continue;
+                }
+                sums.counts[k] += shares.iter().sum::<f64>();
+                for (j, [first, second]) in moments.iter().enumerate() {
+                    sums.firsts[k * dim + j] += dot(shares, &first[..filled]);
+                    sums.seconds[k * dim + j] += dot(shares, &second[..filled]);
+                }
+            }
         }
         sums
     }

@@ -105,6 +105,8 @@ pub struct FitSettings {
     pub block: Option<usize>,
     /// Orthonormal rows: the fit is made in these axes, with diagonal covariances.
     pub basis: Option<Vec<f64>>,
+    /// Period of each column, 0 for none; empty if none has one. Components are then wrapped, with diagonal covariances.
+    pub periods: Vec<f64>,
     /// Seed of all draws.
     pub seed: u64,
 }
@@ -118,6 +120,7 @@ impl Default for FitSettings {
             held_out: 0.2,
             block: None,
             basis: None,
+            periods: vec![],
             seed: 0,
         }
     }
@@ -174,6 +177,17 @@ pub struct Fit {
 /// # Ok::<(), diffclf::Error>(())
 /// ```
 pub fn fit(rows: &dyn Rows, settings: &FitSettings, pool: &Pool, isa: Isa) -> Result<Fit> {
+    let periods = &settings.periods;
+    if !periods.is_empty() && (periods.len() != rows.dim() || settings.basis.is_some()) {
+        return Err(Error::Value {
+            name: "periods of the columns",
+            found: format!("{} periods", periods.len()),
+            expected: format!(
+                "one for each of {} columns, and no basis of their own",
+                rows.dim()
+            ),
+        });
+    }
     let data = Data::new(rows, settings)?;
     let shapes = shapes(&data, settings)?;
     let mut search = Search::new(&data, settings, pool, isa);
@@ -187,6 +201,7 @@ pub fn fit(rows: &dyn Rows, settings: &FitSettings, pool: &Pool, isa: Isa) -> Re
         candidate.held_out -= jacobian;
     }
     let mixture = mixture_of(&data, model, settings.basis.as_deref())?;
+    let mixture = mixture.with_periods(settings.periods.clone())?;
     Ok(Fit {
         mixture,
         rows: data.len(),
@@ -209,12 +224,11 @@ fn shapes(data: &Data, settings: &FitSettings) -> Result<Vec<Shape>> {
     let dim = data.dim;
     let one_scale = data.scale.iter().all(|s| *s == data.scale[0]);
     if !settings.shapes.is_empty() {
+        let aligned = settings.basis.is_some() || !settings.periods.is_empty();
         let fits = |shape: &Shape| match shape {
-            Shape::Full => dim <= MOST_DENSE && settings.basis.is_none(),
+            Shape::Full => dim <= MOST_DENSE && !aligned,
             Shape::Diagonal => true,
-            Shape::LowRank(rank) => {
-                (1..dim).contains(rank) && dim <= MOST_DENSE && settings.basis.is_none()
-            }
+            Shape::LowRank(rank) => (1..dim).contains(rank) && dim <= MOST_DENSE && !aligned,
         };
         return match settings.shapes.iter().find(|shape| !fits(shape)) {
             None => Ok(settings.shapes.clone()),
@@ -222,12 +236,13 @@ fn shapes(data: &Data, settings: &FitSettings) -> Result<Vec<Shape>> {
                 name: "structure of the covariances",
                 found: format!("{shape} in {dim} dimensions"),
                 expected: format!(
-                    "diagonal, or (without a common basis and up to {MOST_DENSE} dimensions) full or of lower rank"
+                    "diagonal, or (without a common basis or periods and up to {MOST_DENSE} dimensions) full or of lower rank"
                 ),
             }),
         };
     }
-    if dim == 1 || dim > MOST_DENSE || settings.basis.is_some() {
+    let aligned = settings.basis.is_some() || !settings.periods.is_empty();
+    if dim == 1 || dim > MOST_DENSE || aligned {
         return Ok(vec![Shape::Diagonal]);
     }
     let mut shapes = vec![Shape::Full, Shape::Diagonal];

@@ -350,6 +350,7 @@ impl<'a> Search<'a> {
             rows,
             dim,
             floor: &self.data.floor,
+            periods: &self.data.periods,
             prior: tie * (dim + 2) as f64 * self.data.multiplicity,
             pool,
             isa: self.isa,

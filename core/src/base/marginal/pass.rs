@@ -1,6 +1,7 @@
 //! The innermost loops of a marginal: a block of points along the axes, and one level of all of them.
 
 use super::super::lanes::{LANES, Lane, ln, multiply, shares};
+use super::super::wrapped::Images;
 use super::{Frame, Marginal, NUMBERS, Scratch};
 use crate::engine::Real;
 use crate::engine::kernel::dispatch::Loop;
@@ -161,6 +162,7 @@ impl<T: Real> Pass<'_, T> {
             if ENDS { end.mul_add::<FMA>(*e, v) } else { v }
         };
         let (mut sum, mut rate, mut trace) = ([0.0; LANES], [T::ZERO; LANES], [T::ZERO; LANES]);
+        let mut periods = m.periods.iter();
         let varied = coordinates[..m.varied].chunks(8).zip(projected.chunks(8));
         for ((coordinates, projected), pulls) in varied.zip(pulls.chunks_mut(8)) {
             // One logarithm for eight variances; products of two stay within the range of single precision.
@@ -169,6 +171,26 @@ impl<T: Real> Pass<'_, T> {
             for ((coordinates, projected), pulls) in twos.zip(pulls.chunks_mut(2)) {
                 let (mut two, mut square) = ([T::ONE; LANES], [T::ZERO; LANES]);
                 for ((x, p), pull) in coordinates.iter().zip(projected).zip(pulls) {
+                    if let Some(period) = periods.next().filter(|p| **p > 0.0) {
+                        let a = std::array::from_fn(|lane| away(p[lane], x, lane).to_f64());
+                        let v = std::array::from_fn(|lane| {
+                            variance(x, [start[lane], end[lane], noise[lane]]).to_f64()
+                        });
+                        let images = Images::of::<FMA>(&a, &v, *period);
+                        for lane in 0..LANES {
+                            let inverse = 1.0 / images.variance[lane];
+                            sum[lane] += images.cost[lane];
+                            pull[lane] = T::from_f64(images.first[lane] * inverse);
+                            if RATES {
+                                let curvature = (images.second[lane] * inverse - 1.0) * inverse;
+                                let curvature = T::from_f64(curvature);
+                                trace[lane] += curvature;
+                                let rates = [start_rate[lane], end_rate[lane], noise_rate[lane]];
+                                rate[lane] += half * variance(x, rates) * curvature;
+                            }
+                        }
+                        continue;
+                    }
                     for lane in 0..LANES {
                         let a = away(p[lane], x, lane);
                         let v = variance(x, [start[lane], end[lane], noise[lane]]);

@@ -305,3 +305,65 @@ fn very_small_and_large_units_keep_single_precision() {
         );
     }
 }
+
+/// Periodic coordinates against the same mixture with its images written out.
+#[test]
+fn wrapped_components_are_sums_of_images() {
+    let (periods, weights) = ([2.4, 0.0], [0.6, 0.4]);
+    let (means, variances) = ([0.9, -0.3, -1.1, 0.8], [0.3, 0.5, 0.05, 0.9]);
+    let spread = |variances: &[f64]| super::super::Spread::Diagonal {
+        variances: variances.to_vec(),
+        basis: None,
+    };
+    let wrapped = MixtureBase::new(2, weights.to_vec(), means.to_vec(), spread(&variances))
+        .and_then(|mixture| mixture.with_periods(periods.to_vec()))
+        .unwrap();
+    let reach = 20;
+    let (mut many, mut at, mut wide) = (vec![], vec![], vec![]);
+    for k in 0..2 {
+        for image in -reach..=reach {
+            many.push(weights[k]);
+            at.extend([means[2 * k] + 2.4 * f64::from(image), means[2 * k + 1]]);
+            wide.extend(&variances[2 * k..][..2]);
+        }
+    }
+    let images = f64::from(2 * reach + 1).ln();
+    let plain = MixtureBase::new(2, many, at, spread(&wide)).unwrap();
+    let process = Process::VarianceExploding(VarianceExploding {
+        sigma_min: 0.1,
+        sigma_max: 3.0,
+    });
+    let points = [0.2, 0.4, 1.19, -0.5, -1.2, 1.0, 7.0, 0.1];
+    for isa in Isa::available() {
+        let [a, b] =
+            [&wrapped, &plain].map(|mixture| Marginal::<f64>::new(mixture, None, isa).unwrap());
+        for time in [0.02, 0.4, 0.9] {
+            let level = [Level::at(&process, time)];
+            let found = evaluate(&a, &points, &level, 1);
+            let exact = evaluate(&b, &points, &level, 1);
+            for i in 0..4 {
+                assert!((found.log_density[i] - exact.log_density[i] - images).abs() < 1e-9);
+                assert!((found.time_score[i] - exact.time_score[i]).abs() < 1e-8);
+                assert!((found.laplacian[i] - exact.laplacian[i]).abs() < 1e-8);
+                for j in 0..2 {
+                    assert!((found.score[2 * i + j] - exact.score[2 * i + j]).abs() < 1e-9);
+                }
+            }
+        }
+        let single = Marginal::<f32>::new(&wrapped, None, isa).unwrap();
+        let level = [Level::at(&process, 0.4)];
+        let (low, high) = (
+            evaluate(&single, &points, &level, 1),
+            evaluate(&a, &points, &level, 1),
+        );
+        for (a, b) in low.score.iter().zip(&high.score) {
+            assert!((a - b).abs() < 1e-4 * (1.0 + b.abs()), "{a} {b}");
+        }
+        for i in 0..4 {
+            let direct = wrapped.log_density(&points[2 * i..][..2]);
+            let data = evaluate(&a, &points[2 * i..][..2], &[Level::data()], 1);
+            assert!((direct - data.log_density[0]).abs() < 1e-10);
+        }
+    }
+    assert!(Marginal::<f64>::new(&wrapped, Some(&isotropic(2)), Isa::PORTABLE).is_err());
+}

@@ -16,7 +16,7 @@ fn one(energy: &LearnedEnergy<f64>, time: f64, y: &[f64]) -> f64 {
 
 #[test]
 fn scores_are_derivatives_of_the_energy() {
-    for spec in sheet() {
+    for spec in full_sheet() {
         let params: Vec<f64> = params(&spec, 1);
         let energy = learned::<f64>(&spec, &params, Isa::detect());
         let reference = Reference::new(&spec, &params);
@@ -53,7 +53,8 @@ fn scores_are_derivatives_of_the_energy() {
                 let exact = slope - reference.energy_rate(time, y);
                 let size = 1.0 + rate[k].abs();
                 assert_close(rate[k], exact, 1e-10 * size, &what);
-                let difference = difference(2e-4 * time, |h| {
+                // Features normalised over few columns turn quickly with time.
+                let difference = difference(5e-5 * time, |h| {
                     energy.free_energy(time + h) - one(&energy, time + h, y)
                 });
                 assert_close(
@@ -70,7 +71,7 @@ fn scores_are_derivatives_of_the_energy() {
 /// All rows at one time (the network's time branch is looked up) and each at its own (it is computed) are the same function.
 #[test]
 fn both_ways_of_giving_times_agree() {
-    for spec in sheet() {
+    for spec in full_sheet() {
         let energy = learned::<f64>(&spec, &params::<f64>(&spec, 2), Isa::detect());
         let (d, times) = (spec.dim, times(&spec));
         let y: Vec<f64> = times.iter().flat_map(|&t| points(&spec, t, 1)).collect();
@@ -100,7 +101,7 @@ fn both_ways_of_giving_times_agree() {
 /// `H v` of every form: the gradient of `<score, v>`, one program, against dual numbers and differences of the score.
 #[test]
 fn hessian_vector_products() {
-    for spec in sheet().into_iter().filter(|s| s.base.is_none()) {
+    for spec in full_sheet().into_iter().filter(|s| s.base.is_none()) {
         let params: Vec<f64> = params(&spec, 3);
         let (d, time) = (spec.dim, times(&spec)[1]);
         let y = points(&spec, time, 1);
@@ -156,7 +157,7 @@ fn hessian_vector_products() {
 /// Energies, scores and time scores of single precision, on every kernel path, beside double precision.
 #[test]
 fn single_precision_follows_double() {
-    for spec in sheet() {
+    for spec in full_sheet() {
         let params: Vec<f64> = params(&spec, 4);
         let params: Vec<f64> = params.iter().map(|&p| p as f32 as f64).collect();
         let exact = learned::<f64>(&spec, &params, Isa::detect());
@@ -179,11 +180,15 @@ fn single_precision_follows_double() {
                 ];
                 for (kind, (found, expected)) in pairs.into_iter().enumerate() {
                     // f32 has 6e-8; a few dozen roundings, of terms larger than their sum, at phases up to 100: 2e-5 of the
-                    // largest value of the batch.
+                    // largest value of the batch. A layer norm over few columns divides roundings by a small spread.
+                    let relative = match spec.network {
+                        NetworkSpec::Transformer(_) => 1e-4,
+                        _ => 2e-5,
+                    };
                     let size = 1.0 + expected.iter().fold(0.0, |m: f64, x| m.max(x.abs()));
                     for (found, expected) in found.iter().zip(expected) {
                         let what = format!("{}, {isa}, at {time}, {kind}", name(&spec));
-                        assert_close(*found, *expected, 2e-5 * size, &what);
+                        assert_close(*found, *expected, relative * size, &what);
                     }
                 }
             }
@@ -193,7 +198,7 @@ fn single_precision_follows_double() {
 
 #[test]
 fn curvatures_are_derivatives_of_the_score() {
-    for spec in sheet() {
+    for spec in full_sheet() {
         let params: Vec<f64> = params(&spec, 1);
         let energy = learned::<f64>(&spec, &params, Isa::detect());
         let d = spec.dim;

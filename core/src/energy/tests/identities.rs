@@ -6,7 +6,7 @@ use crate::energy::{Energy, Velocity};
 
 #[test]
 fn a_zero_network_is_exactly_the_gaussian_of_the_data() {
-    for spec in sheet()
+    for spec in full_sheet()
         .into_iter()
         .filter(|s| !s.process.is_interpolant() && s.base.is_none())
     {
@@ -65,7 +65,7 @@ fn scalar(energy: &LearnedEnergy<f64>, time: f64, x: &[f64]) -> f64 {
 /// `(y + gamma^2 score) / S = a_skip y + a_out grad_x s + b_out`: the score's route to the denoiser and the network's.
 #[test]
 fn both_routes_to_the_denoiser_agree() {
-    for spec in sheet()
+    for spec in full_sheet()
         .into_iter()
         .filter(|s| !s.process.is_interpolant() && s.base.is_none())
     {
@@ -102,7 +102,7 @@ fn both_routes_to_the_denoiser_agree() {
 
 #[test]
 fn the_grid_of_log_densities_is_made_of_log_densities() {
-    for spec in sheet() {
+    for spec in full_sheet() {
         let params: Vec<f64> = params(&spec, 7);
         let energy = learned::<f64>(&spec, &params, Isa::detect());
         let reference = Reference::new(&spec, &params);

@@ -1,5 +1,5 @@
 //! Networks over particles in space: energies know neither the frame nor the names of equal particles, scores and velocities turn and
-//! change places with them, and mirror images are told apart where that is asked for.
+//! change places with them, and mirror images are told apart where that is asked for. A transformer alone knows the frame.
 
 use super::*;
 use crate::energy::{Energy, Velocity};
@@ -40,20 +40,31 @@ type Change = fn(&[f64]) -> Vec<f64>;
 
 fn check<T: Real>(spec: &ModelSpec, accuracy: f64) {
     let model = learned::<T>(spec, &params::<f64>(spec, 9), Isa::detect());
-    let mirror_too = match &spec.network {
-        NetworkSpec::Egnn(egnn) => !egnn.cross,
-        _ => true,
+    let (turn_too, mirror_too) = match &spec.network {
+        NetworkSpec::Egnn(egnn) => (true, !egnn.cross),
+        NetworkSpec::Transformer(_) => (false, false),
+        _ => (true, true),
     };
     let time = 0.4;
-    let y = points(spec, time, 1);
+    let subspace = spec.subspace();
+    let outward = |y: Vec<f64>| match subspace {
+        Some(subspace) => subspace.rows_outward(&y),
+        None => y,
+    };
+    let y = outward(points(spec, time, 1));
     let at = |y: &[f64]| {
+        // Rows of all particles in and out, whatever the model has.
+        let y = &match subspace {
+            Some(subspace) => subspace.rows_inward(y),
+            None => y.to_vec(),
+        };
         let (mut energy, mut score) = ([0.0], vec![0.0; y.len()]);
         model.energy_and_score(&[time], y, &mut energy, &mut score);
         let mut velocity = vec![0.0; y.len()];
         if let Ok(of) = model.velocity() {
             of.velocity(&[time], y, &mut velocity);
         }
-        (energy[0], score, velocity)
+        (energy[0], outward(score), outward(velocity))
     };
     let here = at(&y);
     let same = |change: Change, what: &str| {
@@ -66,7 +77,9 @@ fn check<T: Real>(spec: &ModelSpec, accuracy: f64) {
             }
         }
     };
-    same(turned, "a turn");
+    if turn_too {
+        same(turned, "a turn");
+    }
     same(exchanged, "equal particles");
     if mirror_too {
         same(mirrored, "a mirror");
@@ -78,7 +91,7 @@ fn check<T: Real>(spec: &ModelSpec, accuracy: f64) {
     // Particles that differ may not change places.
     let names = at(&[&y[3..6], &y[..3], &y[6..]].concat()).0;
     assert!((names - here.0).abs() > 1e-3, "{names} {}", here.0);
-    if spec.process.is_interpolant() {
+    if spec.process.is_interpolant() || spec.without_centre {
         let there = at(&moved(&y));
         assert_close(there.0, here.0, 10.0 * accuracy, "a translation");
         for of in [here.1, here.2] {
@@ -111,9 +124,72 @@ fn frames_and_equal_particles_do_not_matter() {
                 }
                 check::<f64>(&spec, 1e-11);
                 check::<f32>(&spec, 1e-5);
+                let free = without_centre(spec);
+                check::<f64>(&free, 1e-11);
+                check::<f32>(&free, 1e-5);
             }
+            let mut spec = attentive(process, form, true);
+            spec.velocity = process.is_interpolant();
+            (spec.dim, spec.mean) = (12, vec![0.0; 12]);
+            if let NetworkSpec::Transformer(transformer) = &mut spec.network {
+                transformer.particles = 4;
+                transformer.types = vec![0, 1, 2, 0];
+            }
+            check::<f64>(&spec, 1e-11);
+            check::<f32>(&spec, 1e-5);
+            let free = without_centre(spec);
+            check::<f64>(&free, 1e-11);
+            check::<f32>(&free, 1e-5);
         }
     }
+}
+
+/// A network that says nothing gives the Gaussian of the subspace, whose dimension is that of all but one particle.
+#[test]
+fn without_a_centre_the_gaussian_has_fewer_dimensions() {
+    for process in diffusions() {
+        let mut spec = without_centre(attentive(process, Form::Scalar, true));
+        spec.variance = 0.7;
+        let model = learned::<f64>(&spec, &vec![0.0; spec.layout().len()], Isa::detect());
+        let time = 0.4;
+        let (scale, noise) = (process.scale(time), process.noise(time));
+        let variance = scale * scale * spec.variance + noise * noise;
+        // Three particles in space, anywhere: the centre does not count.
+        let row = [0.7, -0.4, 1.1, 0.2, -1.3, 0.5, 0.1, -0.8, 0.3];
+        let subspace = spec.subspace().unwrap();
+        let mut energy = [0.0];
+        model.energy(&[time], &subspace.rows_inward(&row), &mut energy);
+        let mut square = 0.0;
+        for axis in 0..3 {
+            let mean = (row[axis] + row[3 + axis] + row[6 + axis]) / 3.0;
+            square += (0..3)
+                .map(|i| (row[3 * i + axis] - mean).powi(2))
+                .sum::<f64>();
+        }
+        let expected = 0.5 * square / variance + 3.0 * (std::f64::consts::TAU * variance).ln();
+        assert_close(
+            energy[0],
+            expected,
+            1e-12 * (1.0 + expected.abs()),
+            process.name(),
+        );
+    }
+    let mut spec = without_centre(molecule(diffusions()[0], Form::Scalar, true));
+    spec.mean[1] = 0.5;
+    assert!(
+        spec.validate()
+            .unwrap_err()
+            .to_string()
+            .contains("no place")
+    );
+    let mut spec = super::spec(diffusions()[0], Some(Form::Scalar), true);
+    spec.without_centre = true;
+    assert!(
+        spec.validate()
+            .unwrap_err()
+            .to_string()
+            .contains("at least 2 particles")
+    );
 }
 
 #[test]
@@ -134,6 +210,19 @@ fn particles_that_cannot_be_are_refused() {
     assert!(refused(&|s| s.cutoff = Some(0.0)).contains("cutoff"));
     assert!(refused(&|s| s.width = 0).contains("width"));
     assert!(refused(&|s| s.depth = 65).contains("depth"));
+    let refused = |change: &dyn Fn(&mut TransformerSpec)| {
+        let mut spec = attentive(diffusions()[0], Form::Scalar, true);
+        if let NetworkSpec::Transformer(transformer) = &mut spec.network {
+            change(transformer);
+        }
+        spec.validate().unwrap_err().to_string()
+    };
+    assert!(refused(&|s| s.particles = 2).contains("a divisor"));
+    assert!(refused(&|s| s.types = vec![0, 1]).contains("one for each particle"));
+    assert!(refused(&|s| s.width = 0).contains("width"));
+    assert!(refused(&|s| s.depth = 65).contains("depth"));
+    assert!(refused(&|s| s.heads = 0).contains("heads"));
+    assert!(refused(&|s| s.head_width = 0).contains("head_width"));
     let mut flat = molecule(diffusions()[0], Form::Scalar, true);
     flat.dim = 6;
     flat.mean.truncate(6);

@@ -2,12 +2,13 @@
 //! so that derivatives come from num-dual. Beyond the list of frequencies it shares no
 //! code with the graph, the columns or the schedules.
 
+mod networks;
+
 use num_dual::{Dual64, DualNum, HyperDual64};
 
 use crate::base::{BaseEnds, MixtureBase, Spread};
 use crate::energy::{Form, ModelSpec, frequency};
 use crate::network::Layout;
-use crate::network::{EgnnSpec, NetworkSpec};
 use crate::process::Process;
 
 /// A model definition with parameters in double precision.
@@ -51,10 +52,6 @@ pub(crate) fn endpoints(process: &Process, time: f64) -> (f64, f64) {
 fn input_scale<D: DualNum<Primitive = f64> + Copy>(spec: &ModelSpec, time: D) -> D {
     let (scale, sigma) = schedule(&spec.process, time);
     (scale * scale * (sigma * sigma + spec.variance)).sqrt()
-}
-
-fn silu<D: DualNum<Primitive = f64> + Copy>(z: D) -> D {
-    z / ((-z).exp() + 1.0)
 }
 
 /// Axes and variances of component `k`.
@@ -176,229 +173,6 @@ impl<'a> Reference<'a> {
         let sines = (0..half).map(|k| (tau * frequency(k, half)).sin());
         let cosines = (0..half).map(|k| (tau * frequency(k, half)).cos());
         sines.chain(cosines).collect()
-    }
-
-    fn perceptron<D: DualNum<Primitive = f64> + Copy>(
-        &self,
-        name: &str,
-        depth: usize,
-        time: D,
-        x: &[D],
-    ) -> Vec<D> {
-        let space = self.affine(x, &format!("{name}.wx"), Some(&format!("{name}.b0")));
-        let time = self.affine(&self.features(time), &format!("{name}.wt"), None);
-        let mut h: Vec<D> = space
-            .iter()
-            .zip(&time)
-            .map(|(&s, &t)| silu(s + t))
-            .collect();
-        for l in 1..depth {
-            h = self.affine(&h, &format!("{name}.w{l}"), Some(&format!("{name}.b{l}")));
-            h.iter_mut().for_each(|z| *z = silu(*z));
-        }
-        self.affine(&h, &format!("{name}.wo"), Some(&format!("{name}.bo")))
-    }
-
-    /// `phi(t, |x_i - x_j|^2)` of every pair `i < j`, with `x_i - x_j`.
-    fn pairs<D: DualNum<Primitive = f64> + Copy>(
-        &self,
-        (name, particles, depth): (&str, usize, usize),
-        time: D,
-        x: &[D],
-    ) -> Vec<([usize; 2], Vec<D>, D)> {
-        let space = self.spec.dim / particles;
-        let mut pairs = Vec::new();
-        for i in 0..particles {
-            for j in i + 1..particles {
-                let gap: Vec<D> = (0..space)
-                    .map(|c| x[i * space + c] - x[j * space + c])
-                    .collect();
-                let square = gap.iter().fold(D::from(0.0), |sum, &gap| sum + gap * gap);
-                let value = self.perceptron(name, depth, time, &[square])[0];
-                pairs.push(([i, j], gap, value));
-            }
-        }
-        pairs
-    }
-
-    /// Features, messages and moves of an EGNN, particle by particle: how far each has moved, and its last features.
-    fn egnn<D: DualNum<Primitive = f64> + Copy>(
-        &self,
-        (name, spec): (&str, &EgnnSpec),
-        time: D,
-        x: &[D],
-        vector: bool,
-    ) -> (Vec<D>, Vec<Vec<D>>) {
-        let (n, zero) = (spec.particles, D::from(0.0));
-        let space = x.len() / n;
-        let sum = |values: &mut dyn Iterator<Item = D>| values.fold(zero, |sum, x| sum + x);
-        let mut begin: Vec<Vec<D>> = x.chunks(space).map(<[D]>::to_vec).collect();
-        let centre = |rows: &mut Vec<Vec<D>>| {
-            for c in 0..space {
-                let mean = sum(&mut rows.iter().map(|row| row[c])) / n as f64;
-                rows.iter_mut().for_each(|row| row[c] -= mean);
-            }
-        };
-        if spec.cross {
-            centre(&mut begin);
-        }
-        let of_time = self.affine(
-            &self.features(time),
-            &format!("{name}.wt"),
-            Some(&format!("{name}.b0")),
-        );
-        let mut h: Vec<Vec<D>> = vec![of_time; n];
-        if spec.types.iter().any(|kind| *kind > 0) {
-            let (table, width) = self.matrix(&format!("{name}.types"));
-            for (h, kind) in h.iter_mut().zip(&spec.types) {
-                for (c, h) in h.iter_mut().enumerate() {
-                    *h += table[*kind as usize * width + c];
-                }
-            }
-        }
-        let square = |a: &[D], b: &[D]| sum(&mut a.iter().zip(b).map(|(&a, &b)| (a - b) * (a - b)));
-        let mut at = begin.clone();
-        for layer in 0..spec.depth {
-            let named = |part: &str| format!("{name}.l{layer}.{part}");
-            let last = layer + 1 == spec.depth;
-            let mut moves = vec![vec![zero; space]; n];
-            let mut sums = vec![vec![zero; spec.width]; n];
-            for i in 0..n {
-                for j in (0..n).filter(|j| *j != i) {
-                    let now = square(&at[i], &at[j]);
-                    let mut squares = vec![now];
-                    if layer > 0 {
-                        squares.push(square(&begin[i], &begin[j]));
-                    }
-                    let own = self.affine(&h[i], &named("own"), Some(&named("a")));
-                    let other = self.affine(&h[j], &named("other"), None);
-                    let of_squares = self.affine(&squares, &named("squares"), None);
-                    let pair = [i as u32, j as u32];
-                    let bonded = spec
-                        .bonds
-                        .iter()
-                        .any(|b| *b == pair || [b[1], b[0]] == pair);
-                    let hidden: Vec<D> = (0..spec.width)
-                        .map(|c| {
-                            let z = own[c] + other[c] + of_squares[c];
-                            let bond = if bonded {
-                                self.matrix(&named("bond")).0[c]
-                            } else {
-                                0.0
-                            };
-                            silu(z + bond)
-                        })
-                        .collect();
-                    let mut message = self.affine(&hidden, &named("m"), Some(&named("b")));
-                    message.iter_mut().for_each(|z| *z = silu(*z));
-                    let gate = self.affine(&message, &named("g"), Some(&named("g0")))[0];
-                    let length = (now + 1e-8).sqrt();
-                    let mut weight = ((-gate).exp() + 1.0).recip();
-                    if let Some(cutoff) = spec.cutoff {
-                        weight *= ((length / cutoff * 10.0 - 10.0).exp() + 1.0).recip();
-                    }
-                    message.iter_mut().for_each(|z| *z *= weight);
-                    let pull = |head: &str| {
-                        let part = |part: &str| named(&format!("{head}_{part}"));
-                        let mut hidden = self.affine(&message, &part("w"), Some(&part("b")));
-                        hidden.iter_mut().for_each(|z| *z = silu(*z));
-                        let phi = self.affine(&hidden, &part("o"), None)[0];
-                        phi.tanh() * (spec.range / spec.depth as f64)
-                    };
-                    if vector || !last {
-                        let along = pull("phi") / (length + 1.0);
-                        for c in 0..space {
-                            moves[i][c] += (at[i][c] - at[j][c]) * along;
-                        }
-                        if spec.cross {
-                            let part = |c: usize| {
-                                let (p, q) = ((c + 1) % 3, (c + 2) % 3);
-                                at[i][p] * at[j][q] - at[i][q] * at[j][p]
-                            };
-                            let cross = [part(0), part(1), part(2)];
-                            let length = (square(&cross, &[zero; 3]) + 1e-8).sqrt();
-                            let aside = pull("psi") / (length + 1.0);
-                            for c in 0..3 {
-                                moves[i][c] += cross[c] * aside;
-                            }
-                        }
-                    }
-                    for (sum, m) in sums[i].iter_mut().zip(&message) {
-                        *sum += *m;
-                    }
-                }
-            }
-            for (at, step) in at.iter_mut().zip(&moves) {
-                at.iter_mut().zip(step).for_each(|(at, step)| *at += *step);
-            }
-            if !vector || !last {
-                for (h, sum) in h.iter_mut().zip(&sums) {
-                    let own = self.affine(h, &named("p"), Some(&named("p0")));
-                    let others = self.affine(sum, &named("q"), None);
-                    let hidden: Vec<D> = own
-                        .iter()
-                        .zip(&others)
-                        .map(|(&a, &b)| silu(a + b))
-                        .collect();
-                    let change = self.affine(&hidden, &named("n"), Some(&named("n0")));
-                    h.iter_mut()
-                        .zip(change)
-                        .for_each(|(h, change)| *h += change);
-                }
-            }
-        }
-        for (at, begin) in at.iter_mut().zip(&begin) {
-            at.iter_mut()
-                .zip(begin)
-                .for_each(|(at, begin)| *at -= *begin);
-        }
-        centre(&mut at);
-        (at.concat(), h)
-    }
-
-    /// The scalar output of the network of that name.
-    fn number<D: DualNum<Primitive = f64> + Copy>(&self, name: &str, time: D, x: &[D]) -> D {
-        match &self.spec.network {
-            NetworkSpec::Mlp { depth, .. } => self.perceptron(name, *depth, time, x)[0],
-            NetworkSpec::Egnn(spec) => {
-                let named = |part: &str| format!("{name}.{part}");
-                let (_, h) = self.egnn((name, spec), time, x, false);
-                h.iter().fold(D::from(0.0), |sum, h| {
-                    let mut hidden = self.affine(h, &named("wo"), Some(&named("bo")));
-                    hidden.iter_mut().for_each(|z| *z = silu(*z));
-                    sum + self.affine(&hidden, &named("out"), None)[0]
-                })
-            }
-            &NetworkSpec::Pairs {
-                particles, depth, ..
-            } => {
-                let pairs = self.pairs((name, particles, depth), time, x);
-                pairs
-                    .iter()
-                    .fold(D::from(0.0), |sum, (_, _, value)| sum + *value)
-            }
-        }
-    }
-
-    /// The vector output of the network of that name.
-    fn vector<D: DualNum<Primitive = f64> + Copy>(&self, name: &str, time: D, x: &[D]) -> Vec<D> {
-        match &self.spec.network {
-            NetworkSpec::Mlp { depth, .. } => self.perceptron(name, *depth, time, x),
-            NetworkSpec::Egnn(spec) => self.egnn((name, spec), time, x, true).0,
-            &NetworkSpec::Pairs {
-                particles, depth, ..
-            } => {
-                let space = x.len() / particles;
-                let mut out = vec![D::from(0.0); x.len()];
-                for ([i, j], gap, value) in self.pairs((name, particles, depth), time, x) {
-                    for (c, &gap) in gap.iter().enumerate() {
-                        out[i * space + c] += gap * value;
-                        out[j * space + c] -= gap * value;
-                    }
-                }
-                out
-            }
-        }
     }
 
     /// `s(t, x)`.

@@ -50,6 +50,32 @@ unsafe fn map2<T: Real>(n: usize, a: *const T, b: *const T, out: *mut T, f: impl
     }
 }
 
+/// `out[i] = f(a[i], b[i], c[i])`.
+#[inline(always)]
+unsafe fn map3<T: Real>(
+    n: usize,
+    (a, b, c): (*const T, *const T, *const T),
+    out: *mut T,
+    f: impl Fn(T, T, T) -> T,
+) {
+    unsafe {
+        let mut i = 0;
+        while i + BLOCK <= n {
+            let [x, y, z] = [a, b, c].map(|from| *(from.add(i) as *const [T; BLOCK]));
+            let mut w = [T::ZERO; BLOCK];
+            for j in 0..BLOCK {
+                w[j] = f(x[j], y[j], z[j]);
+            }
+            *(out.add(i) as *mut [T; BLOCK]) = w;
+            i += BLOCK;
+        }
+        while i < n {
+            *out.add(i) = f(*a.add(i), *b.add(i), *c.add(i));
+            i += 1;
+        }
+    }
+}
+
 /// Logistic function.
 #[inline(always)]
 fn sigmoid<T: Real, const FMA: bool>(z: T) -> T {
@@ -70,9 +96,43 @@ fn silu<T: Real, const FMA: bool, const K: usize>(z: T, s: T) -> T {
     }
 }
 
-/// Every order of SiLU that `outs` asks for (null = not wanted), with one exponential per element.
+/// `p(z)` and its derivatives of [`Function::Gelu`](crate::engine::Function::Gelu).
 #[inline(always)]
-unsafe fn silu_block<T: Real, const FMA: bool, const B: usize>(
+fn gelu_exponent<T: Real, const FMA: bool>(z: T) -> [T; 4] {
+    const STEEP: f64 = 1.595_769_121_605_730_7;
+    const CUBIC: f64 = 0.044715 * STEEP;
+    let c = |x: f64| T::from_f64(x);
+    let square = z * z;
+    let p = z * square.mul_add::<FMA>(c(CUBIC), c(STEEP));
+    let p1 = square.mul_add::<FMA>(c(3.0 * CUBIC), c(STEEP));
+    [p, p1, c(6.0 * CUBIC) * z, c(6.0 * CUBIC)]
+}
+
+/// Derivative of order `K` of `z s(p(z))`: `z g^(K) + K g^(K-1)` with `g = s(p)`, `g' = s' p'`, `g'' = s'' p'^2 + s' p''` and
+/// `g''' = s''' p'^3 + 3 s'' p' p'' + s' p'''`; see [`silu`] for the derivatives of s.
+#[inline(always)]
+fn gelu<T: Real, const FMA: bool, const K: usize>(z: T, s: T) -> T {
+    let c = |x: f64| T::from_f64(x);
+    let [_, p1, p2, p3] = gelu_exponent::<T, FMA>(z);
+    let s1 = s - s * s;
+    let s2 = s1 * (T::ONE - c(2.0) * s);
+    let s3 = s1 * (T::ONE - c(6.0) * s1);
+    let g1 = s1 * p1;
+    let g2 = (s2 * p1).mul_add::<FMA>(p1, s1 * p2);
+    match K {
+        0 => z * s,
+        1 => z.mul_add::<FMA>(g1, s),
+        2 => z.mul_add::<FMA>(g2, c(2.0) * g1),
+        _ => {
+            let g3 = (s3 * p1).mul_add::<FMA>(p1 * p1, c(3.0) * s2 * p1 * p2) + s1 * p3;
+            z.mul_add::<FMA>(g3, c(3.0) * g2)
+        }
+    }
+}
+
+/// Every order of SiLU (of GELU if `GELU`) that `outs` asks for (null = not wanted), with one exponential per element.
+#[inline(always)]
+unsafe fn orders_block<T: Real, const FMA: bool, const GELU: bool, const B: usize>(
     z: *const T,
     i: usize,
     outs: &[*mut T; 4],
@@ -81,14 +141,22 @@ unsafe fn silu_block<T: Real, const FMA: bool, const B: usize>(
         let x = *(z.add(i) as *const [T; B]);
         let mut s = [T::ZERO; B];
         for j in 0..B {
-            s[j] = sigmoid::<T, FMA>(x[j]);
+            s[j] = sigmoid::<T, FMA>(if GELU {
+                gelu_exponent::<T, FMA>(x[j])[0]
+            } else {
+                x[j]
+            });
         }
         let mut y = [T::ZERO; B];
         macro_rules! order {
             ($k:literal) => {
                 if !outs[$k].is_null() {
                     for j in 0..B {
-                        y[j] = silu::<T, FMA, $k>(x[j], s[j]);
+                        y[j] = if GELU {
+                            gelu::<T, FMA, $k>(x[j], s[j])
+                        } else {
+                            silu::<T, FMA, $k>(x[j], s[j])
+                        };
                     }
                     *(outs[$k].add(i) as *mut [T; B]) = y;
                 }
@@ -113,6 +181,14 @@ kernels! {
     /// `out = a * b`.
     fn mul<T>(n: usize, a: *const T, b: *const T, out: *mut T) {
         map2(n, a, b, out, |x, y| x * y)
+    }
+    /// `out = a * b * c`, each product rounded.
+    fn mul_mul<T>(n: usize, a: *const T, b: *const T, c: *const T, out: *mut T) {
+        map3(n, (a, b, c), out, |x, y, z| x * y * z)
+    }
+    /// `out = a * b + c`, the product rounded.
+    fn mul_plus<T>(n: usize, a: *const T, b: *const T, c: *const T, out: *mut T) {
+        map3(n, (a, b, c), out, |x, y, z| x * y + z)
     }
     /// `out = scale a + shift`.
     fn affine<T>(n: usize, scale: T, shift: T, a: *const T, out: *mut T) {
@@ -161,11 +237,23 @@ kernels! {
     fn silu_orders<T>(n: usize, z: *const T, outs: [*mut T; 4]) {
         let mut i = 0;
         while i + BLOCK <= n {
-            silu_block::<T, FMA, BLOCK>(z, i, &outs);
+            orders_block::<T, FMA, false, BLOCK>(z, i, &outs);
             i += BLOCK;
         }
         while i < n {
-            silu_block::<T, FMA, 1>(z, i, &outs);
+            orders_block::<T, FMA, false, 1>(z, i, &outs);
+            i += 1;
+        }
+    }
+    /// Derivatives of GELU of orders 0 to 3 at `z`, those whose target is not null.
+    fn gelu_orders<T>(n: usize, z: *const T, outs: [*mut T; 4]) {
+        let mut i = 0;
+        while i + BLOCK <= n {
+            orders_block::<T, FMA, true, BLOCK>(z, i, &outs);
+            i += BLOCK;
+        }
+        while i < n {
+            orders_block::<T, FMA, true, 1>(z, i, &outs);
             i += 1;
         }
     }
@@ -177,6 +265,19 @@ kernels! {
     }
     /// `out[r] = s[r] a[r]`; with `accumulate`, `out[r] += s[r] a[r]`.
     fn mul_column<T>(rows: usize, cols: usize, a: *const T, s: *const T, out: *mut T, accumulate: bool) {
+        if cols == 3 {
+            // Points in space: rows of known length.
+            let (a, out) = (a as *const [T; 3], out as *mut [T; 3]);
+            for r in 0..rows {
+                let (s, x, y) = (*s.add(r), *a.add(r), *out.add(r));
+                *out.add(r) = if accumulate {
+                    std::array::from_fn(|c| x[c].mul_add::<FMA>(s, y[c]))
+                } else {
+                    x.map(|x| x * s)
+                };
+            }
+            return;
+        }
         for r in 0..rows {
             let s = *s.add(r);
             if accumulate {

@@ -4,6 +4,7 @@
 //! [`Isa::panel`] columns. The micro-kernel keeps a block of the result in registers: one source over the
 //! [`Vector`](super::vector::Vector) types of each instruction set.
 
+use super::columns::{few_columns, outer_column};
 use super::vector::{Plain, Vector};
 use super::{Isa, Real};
 
@@ -49,16 +50,32 @@ pub(crate) fn pack<T: Real>(
 
 /// Operands of a block or strip of the result: `c[i][j] (+)= sum_p a[i * row + p * step] * b[p * ldb + j]`.
 #[derive(Clone, Copy)]
-struct Operands<T> {
-    k: usize,
-    a: *const T,
-    row: usize,
-    step: usize,
-    b: *const T,
-    ldb: usize,
-    c: *mut T,
-    ldc: usize,
-    accumulate: bool,
+pub(super) struct Operands<T> {
+    pub(super) k: usize,
+    pub(super) a: *const T,
+    pub(super) row: usize,
+    pub(super) step: usize,
+    pub(super) b: *const T,
+    pub(super) ldb: usize,
+    pub(super) c: *mut T,
+    pub(super) ldc: usize,
+    pub(super) accumulate: bool,
+    /// Added to each row, if not null.
+    pub(super) bias: *const T,
+}
+
+/// The number at `j` of a row of the result, from the product.
+#[inline(always)]
+pub(super) unsafe fn finished<T: Real>(o: &Operands<T>, c: *const T, j: usize, value: T) -> T {
+    unsafe {
+        if o.accumulate {
+            *c.add(j) + value
+        } else if o.bias.is_null() {
+            value
+        } else {
+            value + *o.bias.add(j)
+        }
+    }
 }
 
 /// One block of `MR` rows and `NV` registers of columns, of which `width` columns are stored.
@@ -89,8 +106,10 @@ unsafe fn block<T: Real, V: Vector<T>, const MR: usize, const NV: usize>(
                     let c = c.add(v * V::LANES);
                     let sum = if o.accumulate {
                         V::load(c).add(acc)
-                    } else {
+                    } else if o.bias.is_null() {
                         acc
+                    } else {
+                        acc.add(V::load(o.bias.add(v * V::LANES)))
                     };
                     sum.store(c);
                 }
@@ -101,8 +120,7 @@ unsafe fn block<T: Real, V: Vector<T>, const MR: usize, const NV: usize>(
                     acc.store(line.as_mut_ptr().add(v * V::LANES));
                 }
                 for (j, &value) in line.iter().enumerate().take(width) {
-                    let c = c.add(j);
-                    *c = if o.accumulate { *c + value } else { value };
+                    *c.add(j) = finished(&o, c, j, value);
                 }
             }
         }
@@ -138,7 +156,7 @@ unsafe fn strip<T: Real, V: Vector<T>, const MR: usize, const NV: usize>(
     }
 }
 
-/// `c (m x n) (+)= a (m x k) * packed (k x n)` in panels of `NV` registers.
+/// `c (m x n) (+)= a (m x k) * packed (k x n) [+ bias]` in panels of `NV` registers.
 #[inline(always)]
 unsafe fn matmul_body<T: Real, V: Vector<T>, const MR: usize, const NV: usize>(
     (m, k, n): (usize, usize, usize),
@@ -146,6 +164,7 @@ unsafe fn matmul_body<T: Real, V: Vector<T>, const MR: usize, const NV: usize>(
     packed: *const T,
     c: *mut T,
     accumulate: bool,
+    bias: *const T,
 ) {
     let panel = NV * V::LANES;
     let mut j = 0;
@@ -163,8 +182,13 @@ unsafe fn matmul_body<T: Real, V: Vector<T>, const MR: usize, const NV: usize>(
                 c,
                 ldc: n,
                 accumulate,
+                bias: if bias.is_null() { bias } else { bias.add(j) },
             };
-            strip::<T, V, MR, NV>(m, o, panel.min(n - j));
+            match n - j {
+                1 => few_columns::<T, V, 12, 1>(m, o),
+                2 => few_columns::<T, V, 6, 2>(m, o),
+                width => strip::<T, V, MR, NV>(m, o, panel.min(width)),
+            }
         }
         j += panel;
     }
@@ -178,9 +202,9 @@ unsafe fn outer_body<T: Real, V: Vector<T>, const MR: usize, const NV: usize>(
     b: *const T,
     c: *mut T,
 ) {
-    let operands = |j: usize| {
-        // SAFETY: column `j < kb`.
-        let (b, c) = unsafe { (b.add(j), c.add(j)) };
+    let operands = |i: usize, j: usize| {
+        // SAFETY: row `i < ka` and column `j < kb` of the result.
+        let (a, b, c) = unsafe { (a.add(i), b.add(j), c.add(i * kb + j)) };
         Operands {
             k: rows,
             a,
@@ -191,21 +215,24 @@ unsafe fn outer_body<T: Real, V: Vector<T>, const MR: usize, const NV: usize>(
             c,
             ldc: kb,
             accumulate: true,
+            bias: std::ptr::null(),
         }
     };
     let mut j = 0;
     // SAFETY: the caller's shapes; each strip stays within `kb` columns.
     unsafe {
         while j + NV * V::LANES <= kb {
-            strip::<T, V, MR, NV>(ka, operands(j), NV * V::LANES);
+            strip::<T, V, MR, NV>(ka, operands(0, j), NV * V::LANES);
             j += NV * V::LANES;
         }
         while j + V::LANES <= kb {
-            strip::<T, V, 6, 1>(ka, operands(j), V::LANES);
+            strip::<T, V, 6, 1>(ka, operands(0, j), V::LANES);
             j += V::LANES;
         }
         while j < kb {
-            strip::<T, Plain<T, 1>, 6, 1>(ka, operands(j), 1);
+            let mut i = outer_column::<T, V, 8>(ka, operands(0, j));
+            i += outer_column::<T, V, 1>(ka - i, operands(i, j));
+            strip::<T, Plain<T, 1>, 6, 1>(ka - i, operands(i, j), 1);
             j += 1;
         }
     }
@@ -254,8 +281,8 @@ macro_rules! product {
 }
 
 product! {
-    /// `c (m x n) (+)= a (m x k) * packed (k x n)`, for the shape `(m, k, n)`.
-    matmul = matmul_body(shape: (usize, usize, usize), a: *const T, packed: *const T, c: *mut T, accumulate: bool)
+    /// `c (m x n) (+)= a (m x k) * packed (k x n)`, for the shape `(m, k, n)`; without `accumulate` plus the row `bias`, if not null.
+    matmul = matmul_body(shape: (usize, usize, usize), a: *const T, packed: *const T, c: *mut T, accumulate: bool, bias: *const T)
 }
 product! {
     /// `c (ka x kb) += sum over rows r of a[r]^T b[r]`, for the shape `(rows, ka, kb)`.
@@ -286,6 +313,7 @@ pub(crate) fn add_gram(
             packed.as_ptr(),
             c.as_mut_ptr(),
             true,
+            std::ptr::null(),
         );
     }
 }
@@ -312,6 +340,7 @@ pub fn sgemm_peak(pool: &crate::engine::Pool, isa: Isa, seconds: f64) -> f64 {
                         packed.as_ptr(),
                         c.as_mut_ptr(),
                         false,
+                        std::ptr::null(),
                     )
                 };
                 std::hint::black_box(&mut c);
@@ -344,13 +373,22 @@ mod tests {
                 (19, 33, 67),
                 (5, 3, 9),
                 (12, 17, 8),
+                (31, 21, 1),
+                (15, 70, 2),
+                (14, 6, 18),
             ] {
                 for transposed in [false, true] {
                     let (a, w, c0) = (numbers(m * k, 1), numbers(k * n, 2), numbers(m * n, 3));
                     let mut packed = vec![0.0; packed_len(isa, k, n)];
                     pack(isa, k, n, &w, transposed, &mut packed);
-                    for accumulate in [false, true] {
+                    let row = numbers(n, 10);
+                    for (accumulate, biased) in [(false, false), (true, false), (false, true)] {
                         let mut c = c0.clone();
+                        let bias = if biased {
+                            row.as_ptr()
+                        } else {
+                            std::ptr::null()
+                        };
                         // SAFETY: the buffers have the lengths the shapes say.
                         unsafe {
                             matmul(
@@ -360,11 +398,16 @@ mod tests {
                                 packed.as_ptr(),
                                 c.as_mut_ptr(),
                                 accumulate,
+                                bias,
                             );
                         }
                         for i in 0..m {
                             for j in 0..n {
-                                let start = if accumulate { c0[i * n + j] } else { 0.0 };
+                                let start = match (accumulate, biased) {
+                                    (true, _) => c0[i * n + j],
+                                    (_, true) => row[j],
+                                    _ => 0.0,
+                                };
                                 let weight = |p: usize| {
                                     if transposed {
                                         w[j * k + p]

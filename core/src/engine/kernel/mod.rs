@@ -4,6 +4,8 @@
 //! because an element-wise result may overwrite its own operand (the plan shares buffers); they therefore load a whole
 //! block before storing it, which is correct under exact aliasing and vectorises without overlap checks.
 
+pub(crate) mod attention;
+mod columns;
 pub(crate) mod dispatch;
 pub(crate) mod elementwise;
 pub(crate) mod gemm;

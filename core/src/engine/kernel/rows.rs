@@ -3,11 +3,18 @@
 use super::{Real, kernels};
 
 /// Lanes of a partial sum: fixed, so that a row's sum has the same bits on every machine type and in every tile.
-const LANES: usize = 16;
+pub(super) const LANES: usize = 16;
 
 /// Sum of `f(i)` over a row in a fixed order.
 #[inline(always)]
-fn sum_lanes<T: Real>(n: usize, f: impl Fn(usize) -> T, g: impl Fn(usize) -> [T; LANES]) -> T {
+pub(super) fn sum_lanes<T: Real>(
+    n: usize,
+    f: impl Fn(usize) -> T,
+    g: impl Fn(usize) -> [T; LANES],
+) -> T {
+    if n < LANES {
+        return (0..n).fold(T::ZERO, |sum, i| sum + f(i));
+    }
     let mut lanes = [T::ZERO; LANES];
     let mut i = 0;
     while i + LANES <= n {
@@ -17,20 +24,95 @@ fn sum_lanes<T: Real>(n: usize, f: impl Fn(usize) -> T, g: impl Fn(usize) -> [T;
         }
         i += LANES;
     }
-    let mut half = LANES / 2;
-    while half > 0 {
-        for j in 0..half {
-            let upper = lanes[j + half];
-            lanes[j] += upper;
-        }
-        half /= 2;
+    // Halves upon halves, each a loop of known length.
+    let mut eight = [T::ZERO; LANES / 2];
+    for j in 0..LANES / 2 {
+        eight[j] = lanes[j] + lanes[j + LANES / 2];
     }
-    let mut sum = lanes[0];
+    let mut four = [T::ZERO; LANES / 4];
+    for j in 0..LANES / 4 {
+        four[j] = eight[j] + eight[j + LANES / 4];
+    }
+    let two = [four[0] + four[2], four[1] + four[3]];
+    let mut sum = two[0] + two[1];
     while i < n {
         sum += f(i);
         i += 1;
     }
     sum
+}
+
+/// Columns whose sums stay in registers.
+const SUMS: usize = 32;
+
+/// `out[i] = a[pattern[i]]`, or `+=`, for rows of `parts` times `C` columns: loops of known length for narrow rows.
+#[inline(always)]
+unsafe fn gather_rows<T: Real, const C: usize>(
+    parts: usize,
+    pattern: &[u32],
+    a: *const T,
+    out: *mut T,
+    accumulate: bool,
+) {
+    unsafe {
+        for (i, &p) in pattern.iter().enumerate() {
+            let a = a.add(p as usize * parts * C) as *const [T; C];
+            let out = out.add(i * parts * C) as *mut [T; C];
+            for k in 0..parts {
+                let mut row = *a.add(k);
+                if accumulate {
+                    let before = *out.add(k);
+                    for c in 0..C {
+                        row[c] = before[c] + row[c];
+                    }
+                }
+                *out.add(k) = row;
+            }
+        }
+    }
+}
+
+/// `out += sum_r a[r]` for rows of `C` numbers that are `stride` apart, row after row, with the sums in registers.
+#[inline(always)]
+unsafe fn add_columns<T: Real, const C: usize>(
+    rows: usize,
+    stride: usize,
+    a: *const T,
+    out: *mut T,
+) {
+    unsafe {
+        let out = out as *mut [T; C];
+        let mut sums = *out;
+        for r in 0..rows {
+            let a = *(a.add(r * stride) as *const [T; C]);
+            for j in 0..C {
+                sums[j] += a[j];
+            }
+        }
+        *out = sums;
+    }
+}
+
+/// `out += sum_r a[r]`, row after row.
+#[inline(always)]
+unsafe fn add_rows<T: Real>(rows: usize, cols: usize, a: *const T, out: *mut T) {
+    unsafe {
+        let mut c = 0;
+        while c + SUMS <= cols {
+            add_columns::<T, SUMS>(rows, cols, a.add(c), out.add(c));
+            c += SUMS;
+        }
+        while c + 8 <= cols {
+            add_columns::<T, 8>(rows, cols, a.add(c), out.add(c));
+            c += 8;
+        }
+        match cols - c {
+            0 => (),
+            3 => add_columns::<T, 3>(rows, cols, a.add(c), out.add(c)),
+            rest => (0..rest)
+                .for_each(|j| add_columns::<T, 1>(rows, cols, a.add(c + j), out.add(c + j))),
+        }
+    }
 }
 
 kernels! {
@@ -70,13 +152,7 @@ kernels! {
     }
     /// `out += sum_r a[r]`.
     fn sum_rows<T>(rows: usize, cols: usize, a: *const T, out: *mut T) {
-        let out = std::slice::from_raw_parts_mut(out, cols);
-        for r in 0..rows {
-            let a = std::slice::from_raw_parts(a.add(r * cols), cols);
-            for (out, &a) in out.iter_mut().zip(a) {
-                *out += a;
-            }
-        }
+        add_rows(rows, cols, a, out);
     }
     /// `out[r] = ln sum_c exp a[r][c]`, shifted by the row's maximum.
     fn log_sum_exp<T>(rows: usize, cols: usize, a: *const T, out: *mut T) {
@@ -113,38 +189,61 @@ kernels! {
     /// Columns `start .. start + width` of rows of `cols`.
     fn slice<T>(rows: usize, cols: usize, start: usize, width: usize, a: *const T, out: *mut T) {
         for r in 0..rows {
-            std::ptr::copy_nonoverlapping(a.add(r * cols + start), out.add(r * width), width);
+            // Narrow rows are not worth a call.
+            if width < LANES {
+                for c in 0..width {
+                    *out.add(r * width + c) = *a.add(r * cols + start + c);
+                }
+            } else {
+                std::ptr::copy_nonoverlapping(a.add(r * cols + start), out.add(r * width), width);
+            }
         }
     }
     /// Rows of `width` placed at column `start` of rows of `cols`, zero elsewhere.
     fn pad<T>(rows: usize, cols: usize, start: usize, width: usize, a: *const T, out: *mut T) {
         for r in 0..rows {
+            if cols < LANES {
+                for c in 0..cols {
+                    let inside = c >= start && c < start + width;
+                    *out.add(r * cols + c) = if inside { *a.add(r * width + c - start) } else { T::ZERO };
+                }
+                continue;
+            }
             let out = std::slice::from_raw_parts_mut(out.add(r * cols), cols);
             out[..start].fill(T::ZERO);
             out[start..start + width].copy_from_slice(std::slice::from_raw_parts(a.add(r * width), width));
             out[start + width..].fill(T::ZERO);
         }
     }
-    /// Per unit: `out[i] = a[pattern[i]]`.
-    fn gather<T>(units: usize, from: usize, cols: usize, pattern: &[u32], a: *const T, out: *mut T) {
+    /// Per unit of the shape `(units, rows of a, columns)`: `out[i] = a[pattern[i]]`; with `accumulate`, added to what `out` holds.
+    fn gather<T>(shape: (usize, usize, usize), pattern: &[u32], a: *const T, out: *mut T, accumulate: bool) {
+        let (units, from, cols) = shape;
         for u in 0..units {
             let (a, out) = (a.add(u * from * cols), out.add(u * pattern.len() * cols));
-            for (i, &p) in pattern.iter().enumerate() {
-                std::ptr::copy_nonoverlapping(a.add(p as usize * cols), out.add(i * cols), cols);
+            match cols {
+                1 => gather_rows::<T, 1>(1, pattern, a, out, accumulate),
+                2 => gather_rows::<T, 2>(1, pattern, a, out, accumulate),
+                3 => gather_rows::<T, 3>(1, pattern, a, out, accumulate),
+                _ if cols.is_multiple_of(SUMS) => {
+                    gather_rows::<T, SUMS>(cols / SUMS, pattern, a, out, accumulate)
+                }
+                _ => gather_rows::<T, 1>(cols, pattern, a, out, accumulate),
             }
         }
     }
-    /// Per unit: `out[j] = sum over i with pattern[i] = j of a[i]`.
-    fn segment_sum<T>(units: usize, to: usize, cols: usize, pattern: &[u32], a: *const T, out: *mut T) {
+    /// Per unit of the shape `(units, rows of out, columns)`: `out[j] = sum over i with pattern[i] = j of a[i]`; added to what `out` holds unless `fresh`.
+    fn segment_sum<T>(shape: (usize, usize, usize), pattern: &[u32], a: *const T, out: *mut T, fresh: bool) {
+        let (units, to, cols) = shape;
         for u in 0..units {
             let (a, out) = (a.add(u * pattern.len() * cols), out.add(u * to * cols));
-            std::slice::from_raw_parts_mut(out, to * cols).fill(T::ZERO);
-            for (i, &p) in pattern.iter().enumerate() {
-                let a = std::slice::from_raw_parts(a.add(i * cols), cols);
-                let out = std::slice::from_raw_parts_mut(out.add(p as usize * cols), cols);
-                for (out, &a) in out.iter_mut().zip(a) {
-                    *out += a;
-                }
+            if fresh {
+                std::slice::from_raw_parts_mut(out, to * cols).fill(T::ZERO);
+            }
+            // Rows of one sum often stand together.
+            let mut i = 0;
+            for run in pattern.chunk_by(|p, q| p == q) {
+                add_rows(run.len(), cols, a.add(i * cols), out.add(run[0] as usize * cols));
+                i += run.len();
             }
         }
     }

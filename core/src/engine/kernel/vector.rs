@@ -7,6 +7,8 @@ use super::Real;
 pub trait Vector<T>: Copy {
     /// Numbers in it.
     const LANES: usize;
+    /// Whether `mul_add` rounds once.
+    const FUSED: bool;
     /// All lanes equal.
     ///
     /// # Safety
@@ -32,6 +34,11 @@ pub trait Vector<T>: Copy {
     /// # Safety
     /// As for [`Vector::splat`].
     unsafe fn add(self, b: Self) -> Self;
+    /// `self * b`.
+    ///
+    /// # Safety
+    /// As for [`Vector::splat`].
+    unsafe fn mul(self, b: Self) -> Self;
 }
 
 /// Plain numbers side by side, for any machine and for the last columns of odd matrices.
@@ -40,6 +47,7 @@ pub struct Plain<T, const N: usize>([T; N]);
 
 impl<T: Real, const N: usize> Vector<T> for Plain<T, N> {
     const LANES: usize = N;
+    const FUSED: bool = false;
     #[inline(always)]
     unsafe fn splat(x: T) -> Self {
         Plain([x; N])
@@ -60,6 +68,10 @@ impl<T: Real, const N: usize> Vector<T> for Plain<T, N> {
     unsafe fn add(self, b: Self) -> Self {
         Plain(std::array::from_fn(|i| self.0[i] + b.0[i]))
     }
+    #[inline(always)]
+    unsafe fn mul(self, b: Self) -> Self {
+        Plain(std::array::from_fn(|i| self.0[i] * b.0[i]))
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -68,9 +80,10 @@ mod x86 {
     use std::arch::x86_64::*;
 
     macro_rules! vector {
-        ($name:ident, $t:ty, $lanes:literal, $set:ident, $load:ident, $store:ident, $fma:ident, $add:ident) => {
+        ($name:ident, $t:ty, $lanes:literal, $set:ident, $load:ident, $store:ident, $fma:ident, $add:ident, $mul:ident) => {
             impl Vector<$t> for $name {
                 const LANES: usize = $lanes;
+                const FUSED: bool = true;
                 #[inline(always)]
                 unsafe fn splat(x: $t) -> Self {
                     unsafe { $set(x) }
@@ -91,16 +104,20 @@ mod x86 {
                 unsafe fn add(self, b: Self) -> Self {
                     unsafe { $add(self, b) }
                 }
+                #[inline(always)]
+                unsafe fn mul(self, b: Self) -> Self {
+                    unsafe { $mul(self, b) }
+                }
             }
         };
     }
 
     #[rustfmt::skip]
-    vector!(__m256, f32, 8, _mm256_set1_ps, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_fmadd_ps, _mm256_add_ps);
+    vector!(__m256, f32, 8, _mm256_set1_ps, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_fmadd_ps, _mm256_add_ps, _mm256_mul_ps);
     #[rustfmt::skip]
-    vector!(__m256d, f64, 4, _mm256_set1_pd, _mm256_loadu_pd, _mm256_storeu_pd, _mm256_fmadd_pd, _mm256_add_pd);
+    vector!(__m256d, f64, 4, _mm256_set1_pd, _mm256_loadu_pd, _mm256_storeu_pd, _mm256_fmadd_pd, _mm256_add_pd, _mm256_mul_pd);
     #[rustfmt::skip]
-    vector!(__m512, f32, 16, _mm512_set1_ps, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_fmadd_ps, _mm512_add_ps);
+    vector!(__m512, f32, 16, _mm512_set1_ps, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_fmadd_ps, _mm512_add_ps, _mm512_mul_ps);
     #[rustfmt::skip]
-    vector!(__m512d, f64, 8, _mm512_set1_pd, _mm512_loadu_pd, _mm512_storeu_pd, _mm512_fmadd_pd, _mm512_add_pd);
+    vector!(__m512d, f64, 8, _mm512_set1_pd, _mm512_loadu_pd, _mm512_storeu_pd, _mm512_fmadd_pd, _mm512_add_pd, _mm512_mul_pd);
 }

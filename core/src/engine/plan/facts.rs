@@ -13,6 +13,8 @@ pub(super) struct Facts {
     pub(super) merged: Vec<Option<Node>>,
     /// Computed as an accumulating product into this node's buffer.
     pub(super) folded: Vec<Option<Node>>,
+    /// Computed by its only reader, together with what that does to it.
+    pub(super) joined: Vec<bool>,
     pub(super) is_output: Vec<bool>,
 }
 
@@ -48,6 +50,7 @@ impl Facts {
             readable: vec![0; n],
             merged: vec![None; n],
             folded: vec![None; n],
+            joined: vec![false; n],
             is_output: vec![false; n],
         };
         for output in outputs {
@@ -76,7 +79,22 @@ impl Facts {
         }
         facts.merge_sums(graph);
         facts.fold_products(graph);
+        facts.join_biases(graph);
         facts
+    }
+
+    /// `bias(p, b)` with `p` a product used only here: one instruction.
+    fn join_biases(&mut self, graph: &Graph) {
+        for id in 0..graph.entries.len() {
+            let entry = &graph.entries[id];
+            let (true, Op::Bias, Some(p)) = (self.needed[id], entry.op, entry.inputs[0]) else {
+                continue;
+            };
+            self.joined[p.id()] = is_unit(graph, p)
+                && matches!(graph.entries[p.id()].op, Op::MatMul { .. })
+                && self.uses[p.id()] == 1
+                && !self.is_output[p.id()];
+        }
     }
 
     /// Global `add` of two reductions of the same stage, each used only there: one accumulator for all.
@@ -133,7 +151,7 @@ impl Facts {
                     && self.folded[x.id()].is_none()
                     && matches!(
                         graph.entries[x.id()].op,
-                        Op::MatMul { .. } | Op::Lookup(_) | Op::MulColumn
+                        Op::MatMul { .. } | Op::Lookup(_) | Op::Gather(_) | Op::MulColumn
                     )
                     && graph.entries[x.id()].shape.cols > 1
             };
@@ -145,7 +163,7 @@ impl Facts {
                             | Op::Param(_)
                             | Op::Constant(_)
                             | Op::Reshape
-                            | Op::Unary(Function::Silu(_))
+                            | Op::Unary(Function::Silu(_) | Function::Gelu(_))
                     )
             };
             if product(b) && base(a) {

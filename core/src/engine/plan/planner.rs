@@ -1,20 +1,27 @@
 //! The planner: orders the nodes, gives them places by liveness, and writes the instructions.
 
 use super::arena::Arena;
+use super::bands::{Arrangement, Band};
 use super::facts::{Facts, is_reduction, is_unit, storage};
+use super::places::Room;
 use super::{Instruction, Pack, Place, Plan, Stage};
-use crate::engine::graph::{Function, Graph, Node, Op, Rows, checked_len};
+use crate::engine::graph::{Graph, Node, Op, Rows, checked_len};
 use crate::engine::kernel::{Isa, gemm};
+use std::collections::HashMap;
 
 /// A plan under construction.
 pub(super) struct Planner<'a> {
-    graph: &'a Graph,
-    tile_units: usize,
+    pub(super) graph: &'a Graph,
+    pub(super) tile_units: usize,
     isa: Isa,
-    facts: Facts,
-    places: Vec<Option<Place>>,
-    /// The instruction (by first node) that computes all orders of SiLU at this argument.
-    silu: Vec<Option<Node>>,
+    pub(super) facts: Facts,
+    pub(super) places: Vec<Option<Place>>,
+    /// Nodes that live in the scratch of a band.
+    pub(super) local: Vec<bool>,
+    /// Levels that nodes must not come before.
+    pub(super) pins: HashMap<Node, usize>,
+    /// The instructions (by first node) that compute all orders of SiLU, and of GELU, at this argument.
+    orders: Vec<[Option<Node>; 2]>,
 }
 
 impl<'a> Planner<'a> {
@@ -23,6 +30,7 @@ impl<'a> Planner<'a> {
         outputs: &[Node],
         tile_units: usize,
         isa: Isa,
+        pins: HashMap<Node, usize>,
     ) -> Planner<'a> {
         Planner {
             graph,
@@ -30,20 +38,31 @@ impl<'a> Planner<'a> {
             isa,
             facts: Facts::new(graph, outputs),
             places: vec![None; graph.entries.len()],
-            silu: vec![None; graph.entries.len()],
+            local: vec![false; graph.entries.len()],
+            pins,
+            orders: vec![[None; 2]; graph.entries.len()],
         }
     }
 
-    fn len(&self, node: Node) -> usize {
+    pub(super) fn len(&self, node: Node) -> usize {
         let shape = self.graph.shape(node);
         checked_len(shape.rows, shape.cols, self.tile_units)
     }
 
     pub(super) fn build(mut self, outputs: &[Node]) -> Plan {
         let (order, stages) = self.schedule();
+        let mut arrangement = self.arrange(order);
+        self.join_products(&mut arrangement);
+        let Arrangement {
+            order,
+            bands,
+            local,
+            ..
+        } = arrangement;
+        self.local = local;
         let last_use = self.last_use(&order, outputs);
-        let (mut globals, mut sums) = (0usize, 0usize);
-        let mut arena = Arena::default();
+        let (mut globals, sums) = (0usize, 0usize);
+        let [mut arena, scratch] = [Arena::default(), Arena::default()];
         let mut inputs = Vec::new();
         // Inputs first, at places of their own: they are filled before a tile starts.
         for (slot, shape) in self.graph.inputs.iter().enumerate() {
@@ -65,22 +84,41 @@ impl<'a> Planner<'a> {
                 self.places[id] = Some(place);
             }
         }
+        let mut room = Room {
+            arena,
+            scratch,
+            globals,
+            sums,
+        };
+        let mut bands = bands.into_iter().peekable();
+        let mut cuts: Vec<Band> = Vec::new();
         for (position, &node) in order.iter().enumerate() {
-            self.allocate(
-                node,
-                position,
-                &last_use,
-                &mut arena,
-                &mut globals,
-                &mut sums,
-            );
-            self.release(node, position, &last_use, &mut arena);
+            if let Some(band) = bands.next_if(|band| band.start == position) {
+                self.allocate_whole(&order[band.start..band.end], &mut room);
+                cuts.push(band);
+            }
+            let band = cuts.last().filter(|band| position < band.end).cloned();
+            self.allocate(node, position, &last_use, band.as_ref(), &mut room);
+            self.release(node, position, &last_use, band.as_ref(), &mut room);
+            // Every block of a band reads what the first one read.
+            if let Some(band) = band.filter(|band| band.end == position + 1) {
+                for (at, &node) in order[band.start..band.end].iter().enumerate() {
+                    self.release(node, band.start + at, &last_use, None, &mut room);
+                }
+            }
         }
+        let Room {
+            arena,
+            scratch,
+            globals,
+            sums,
+        } = room;
         let mut plan = Plan {
             isa: self.isa,
             tile_units: self.tile_units,
             stages: vec![Stage::default(); stages],
-            arena: arena.end,
+            arena: arena.end + scratch.end,
+            scratch: arena.end,
             globals,
             sums,
             packed: 0,
@@ -98,8 +136,27 @@ impl<'a> Planner<'a> {
             plan.indices.push((plan.index_len, per_unit));
             plan.index_len += checked_len(Rows::Unit(per_unit), 1, self.tile_units);
         }
-        for &node in &order {
-            self.emit(node, &mut plan);
+        let mut cuts = cuts.into_iter().peekable();
+        let mut band: Option<Band> = None;
+        for (position, &node) in order.iter().enumerate() {
+            band = band.filter(|band| position < band.end);
+            if let Some(next) = cuts.next_if(|band| band.start == position) {
+                let stage = &mut plan.stages[self.facts.computed[node.id()]];
+                let start = stage.tiles.len();
+                plan.text.push(format!(
+                    "tile   {} instructions, {} of {} rows at a time:",
+                    next.end - next.start,
+                    next.block,
+                    next.rows
+                ));
+                stage.bands.push(Band {
+                    start,
+                    end: start + next.end - next.start,
+                    ..next
+                });
+                band = Some(next);
+            }
+            self.emit(node, band.as_ref(), &mut plan);
         }
         for &output in outputs {
             let shape = self.graph.shape(output);
@@ -110,7 +167,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Nodes that become instructions, in execution order, and the number of stages.
-    fn schedule(&mut self) -> (Vec<Node>, usize) {
+    pub(super) fn schedule(&mut self) -> (Vec<Node>, usize) {
         let mut keyed: Vec<((usize, usize, usize), Node)> = Vec::new();
         let mut stages = 1;
         for (id, entry) in self.graph.entries.iter().enumerate() {
@@ -128,13 +185,14 @@ impl<'a> Planner<'a> {
                         .iter()
                         .flatten()
                         .all(|i| self.facts.merged[i.id()].is_some()) => {}
-                // Done at the place of the `add` that it is folded into.
-                _ if self.facts.folded[id].is_some() => {}
-                Op::Unary(Function::Silu(_))
-                    if entry.inputs[0].is_some_and(|z| self.silu[z.id()].is_some()) => {}
+                // Done at the place of the `add` or `bias` that reads it.
+                _ if self.computed_by_reader(node) => {}
+                _ if self
+                    .family(node)
+                    .is_some_and(|(family, z)| self.orders[z.id()][family].is_some()) => {}
                 _ => {
-                    if let (Op::Unary(Function::Silu(_)), Some(z)) = (entry.op, entry.inputs[0]) {
-                        self.silu[z.id()] = Some(node);
+                    if let Some((family, z)) = self.family(node) {
+                        self.orders[z.id()][family] = Some(node);
                     }
                     let in_tiles = is_unit(self.graph, node) || is_reduction(self.graph, node);
                     let stage = self.facts.computed[id];
@@ -147,11 +205,16 @@ impl<'a> Planner<'a> {
         (keyed.into_iter().map(|k| k.1).collect(), stages)
     }
 
-    /// The nodes an instruction really reads: those of a folded product stand for it.
-    fn reads(&self, node: Node) -> Vec<Node> {
+    /// Whether a node is no instruction of its own: it is accumulated into another one's buffer, or one with what reads it.
+    pub(super) fn computed_by_reader(&self, node: Node) -> bool {
+        self.facts.folded[node.id()].is_some() || self.facts.joined[node.id()]
+    }
+
+    /// The nodes an instruction really reads: those of a product that it computes itself stand for it.
+    pub(super) fn reads(&self, node: Node) -> Vec<Node> {
         let mut reads = Vec::new();
         for input in self.graph.entries[node.id()].inputs.iter().flatten() {
-            if self.facts.folded[input.id()].is_some() {
+            if self.computed_by_reader(*input) {
                 reads.extend(self.graph.entries[input.id()].inputs.iter().flatten());
             } else {
                 reads.push(*input);
@@ -174,66 +237,29 @@ impl<'a> Planner<'a> {
         last
     }
 
-    /// Nodes an instruction writes: one, or all orders of SiLU.
-    fn writes(&self, node: Node) -> Vec<Node> {
+    /// The function of which a node is a derivative of some order, and its argument.
+    fn family(&self, node: Node) -> Option<(usize, Node)> {
         let entry = &self.graph.entries[node.id()];
-        let (Op::Unary(Function::Silu(_)), Some(z)) = (entry.op, entry.inputs[0]) else {
+        match (entry.op, entry.inputs[0]) {
+            (Op::Unary(function), Some(z)) => function.order().map(|(family, _)| (family, z)),
+            _ => None,
+        }
+    }
+
+    /// Nodes an instruction writes: one, or all orders of SiLU or GELU.
+    pub(super) fn writes(&self, node: Node) -> Vec<Node> {
+        let family = self.family(node);
+        if family.is_none() {
             return vec![node];
-        };
-        (0..self.graph.entries.len())
-            .filter(|&id| {
-                let e = &self.graph.entries[id];
-                self.facts.needed[id]
-                    && matches!(e.op, Op::Unary(Function::Silu(_)))
-                    && e.inputs[0] == Some(z)
-            })
-            .map(|id| Node(id as u32))
+        }
+        (0..self.graph.entries.len() as u32)
+            .map(Node)
+            .filter(|other| self.facts.needed[other.id()] && self.family(*other) == family)
             .collect()
     }
 
-    fn allocate(
-        &mut self,
-        node: Node,
-        position: usize,
-        last_use: &[usize],
-        arena: &mut Arena,
-        globals: &mut usize,
-        sums: &mut usize,
-    ) {
-        if is_reduction(self.graph, node) {
-            let root = self.facts.merged[node.id()].unwrap_or(node);
-            let place = self.places[root.id()].unwrap_or_else(|| {
-                *sums += self.len(node).next_multiple_of(16);
-                Place::Sum(*sums - self.len(node).next_multiple_of(16))
-            });
-            self.places[root.id()] = Some(place);
-            self.places[node.id()] = Some(place);
-            return;
-        }
-        if !is_unit(self.graph, node) {
-            *globals += self.len(node).next_multiple_of(16);
-            self.places[node.id()] = Some(Place::Global(
-                *globals - self.len(node).next_multiple_of(16),
-            ));
-            return;
-        }
-        let entry = &self.graph.entries[node.id()];
-        let mut takeover = self.dying(node, position, last_use);
-        if let (Op::Add, Some(base)) = (entry.op, self.fold_base(node)) {
-            self.places[node.id()] = Some(self.place(base));
-            return;
-        }
-        for write in self.writes(node) {
-            let place = match takeover.pop() {
-                Some(operand) => self.place(operand),
-                None => Place::Tile(arena.take(self.len(write))),
-            };
-            self.places[write.id()] = Some(place);
-        }
-    }
-
     /// The buffer a folded product accumulates into, if `node` is such an `add`.
-    fn fold_base(&self, node: Node) -> Option<Node> {
+    pub(super) fn fold_base(&self, node: Node) -> Option<Node> {
         self.graph.entries[node.id()]
             .inputs
             .iter()
@@ -241,66 +267,7 @@ impl<'a> Planner<'a> {
             .find_map(|i| self.facts.folded[i.id()])
     }
 
-    /// Operands whose buffer the element-wise result may take: same size, read for the last time here.
-    fn dying(&self, node: Node, position: usize, last_use: &[usize]) -> Vec<Node> {
-        let entry = &self.graph.entries[node.id()];
-        let elementwise = matches!(
-            entry.op,
-            Op::Add
-                | Op::Sub
-                | Op::Mul
-                | Op::Affine { .. }
-                | Op::Unary(_)
-                | Op::Bias
-                | Op::MulColumn
-                | Op::Softmax
-        );
-        if !elementwise {
-            return Vec::new();
-        }
-        entry
-            .inputs
-            .iter()
-            .flatten()
-            .filter(|&&x| {
-                let root = storage(self.graph, x);
-                self.len(x) == self.len(node)
-                    && last_use[root.id()] == position
-                    && matches!(self.places[root.id()], Some(Place::Tile(_)))
-                    && !matches!(self.graph.entries[root.id()].op, Op::Input(_))
-            })
-            .take(1)
-            .copied()
-            .collect()
-    }
-
-    /// Gives back the buffers that are read for the last time at `position`, and of results that nobody reads.
-    fn release(&mut self, node: Node, position: usize, last_use: &[usize], arena: &mut Arena) {
-        let written: Vec<Place> = self
-            .writes(node)
-            .into_iter()
-            .map(|w| self.place(w))
-            .collect();
-        let mut dead: Vec<Node> = self
-            .reads(node)
-            .into_iter()
-            .map(|x| storage(self.graph, x))
-            .filter(|x| {
-                last_use[x.id()] == position
-                    && !matches!(self.graph.entries[x.id()].op, Op::Input(_))
-            })
-            .collect();
-        dead.sort();
-        dead.dedup();
-        for x in dead {
-            let place = self.place(x);
-            if let (Place::Tile(start), false) = (place, written.contains(&place)) {
-                arena.give(start, self.len(x));
-            }
-        }
-    }
-
-    fn place(&self, node: Node) -> Place {
+    pub(super) fn place(&self, node: Node) -> Place {
         let root = storage(self.graph, node);
         match self.places[root.id()] {
             Some(place) => place,
@@ -308,17 +275,42 @@ impl<'a> Planner<'a> {
         }
     }
 
-    fn emit(&self, node: Node, plan: &mut Plan) {
-        let base = self.fold_base(node);
-        let product = base.and_then(|_| {
-            self.graph.entries[node.id()]
+    /// What an instruction computes: a product is emitted in place of the `add` or `bias` that reads it.
+    pub(super) fn source(&self, node: Node) -> Node {
+        let inputs = &self.graph.entries[node.id()].inputs;
+        let product = inputs
+            .iter()
+            .flatten()
+            .find(|i| self.computed_by_reader(**i));
+        product.copied().unwrap_or(node)
+    }
+
+    /// Where an instruction finds or puts the rows of a node: within a band, those of the block.
+    fn place_in(&self, node: Node, band: Option<&Band>) -> Place {
+        match (self.place(node), band) {
+            (Place::Tile(start), Some(band))
+                if self.graph.shape(node).rows == Rows::Unit(band.rows) =>
+            {
+                Place::Rows(start)
+            }
+            (place, _) => place,
+        }
+    }
+
+    fn emit(&self, node: Node, band: Option<&Band>, plan: &mut Plan) {
+        let source = self.source(node);
+        let folded = self.fold_base(node).is_some();
+        let reader = &self.graph.entries[node.id()];
+        let then = match (reader.op, source != node && !folded) {
+            (Op::Bias, true) => reader.inputs[1],
+            (Op::Mul | Op::Add, true) => reader
                 .inputs
                 .iter()
                 .flatten()
-                .find(|i| self.facts.folded[i.id()].is_some())
-        });
-        // A folded product is emitted in place of its `add`.
-        let source = product.copied().unwrap_or(node);
+                .copied()
+                .find(|i| *i != source),
+            _ => None,
+        };
         let entry = &self.graph.entries[source.id()];
         let [a, b] = entry.inputs;
         let cols = |n: Option<Node>| n.map_or(0, |n| self.graph.shape(n).cols);
@@ -329,17 +321,26 @@ impl<'a> Planner<'a> {
             cols: entry.shape.cols,
             a_cols: cols(a),
             b_cols: cols(b),
-            a: a.map(|a| self.place(a)),
-            b: b.map(|b| self.place(b)),
-            out: self.place(node),
-            accumulate: product.is_some(),
-            silu: [None; 4],
+            a: a.map(|a| match entry.op {
+                Op::Gather(_) => self.place(a),
+                _ => self.place_in(a, band),
+            }),
+            b: b.map(|b| self.place_in(b, band)),
+            out: match entry.op {
+                Op::SegmentSum(_) => self.place(node),
+                _ => self.place_in(node, band),
+            },
+            accumulate: folded,
+            then: then.map(|c| (reader.op, self.place_in(c, band))),
+            orders: [None; 4],
             packed: 0,
         };
-        if matches!(entry.op, Op::Unary(Function::Silu(_))) {
+        if self.family(source).is_some() {
             for write in self.writes(source) {
-                if let Op::Unary(Function::Silu(order)) = self.graph.entries[write.id()].op {
-                    instruction.silu[order as usize] = Some(self.place(write));
+                if let Op::Unary(function) = self.graph.entries[write.id()].op
+                    && let Some((_, order)) = function.order()
+                {
+                    instruction.orders[order] = Some(self.place_in(write, band));
                 }
             }
         }
@@ -375,6 +376,8 @@ impl<'a> Planner<'a> {
         let work = match entry.op {
             Op::MatMul { .. } => flops(instruction.rows, instruction.a_cols, instruction.cols),
             Op::Outer => flops(instruction.a_rows, instruction.a_cols, instruction.b_cols),
+            Op::Scores(blocks) => flops(instruction.rows, instruction.a_cols, blocks.rows),
+            Op::Blend { blocks, .. } => flops(instruction.rows, instruction.cols, blocks.rows),
             _ => 0.0,
         };
         *(if in_tiles {
@@ -382,10 +385,10 @@ impl<'a> Planner<'a> {
         } else {
             &mut plan.flops_global
         }) += work;
-        let folded = if product.is_some() {
-            " (accumulated)"
-        } else {
-            ""
+        let folded = match (folded, then) {
+            (true, _) => " (accumulated)".to_string(),
+            (_, Some(_)) => format!(", {}", self.graph.describe(node)),
+            _ => String::new(),
         };
         let phase = if in_tiles { "tile  " } else { "global" };
         plan.text.push(format!(

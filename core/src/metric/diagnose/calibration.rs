@@ -258,10 +258,15 @@ impl Calibration {
         );
         if let Some(band) = skewed {
             finding += &format!(
-                "; times {:.3} to {:.3} are predicted {:+.1} % as often as they occur",
+                "; times {:.3} to {:.3} are predicted {:.1} % {} often than they occur",
                 band.times[0],
                 band.times[1],
-                100.0 * band.excess.mean / band.observed
+                100.0 * (band.excess.mean / band.observed).abs(),
+                if band.excess.mean > 0.0 {
+                    "more"
+                } else {
+                    "less"
+                }
             );
         }
         let meaning = match verdict {

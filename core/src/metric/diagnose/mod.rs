@@ -132,6 +132,8 @@ pub struct Subject<'a> {
     pub generated: Option<&'a [f64]>,
     /// Losses during training.
     pub history: Option<History>,
+    /// Period of each column, 0 for none; empty if none has one.
+    pub periods: &'a [f64],
     /// What is known of the model besides its density.
     pub facts: Facts,
 }

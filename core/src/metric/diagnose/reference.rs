@@ -86,6 +86,7 @@ impl Reference {
         let how = FitSettings {
             most_components: settings.components,
             most_rows: MOST_ROWS,
+            periods: subject.periods.to_vec(),
             seed: settings.seed,
             ..FitSettings::default()
         };

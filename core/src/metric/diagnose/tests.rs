@@ -80,6 +80,7 @@ fn diagnosis(energy: &dyn Energy, grid: &TimeGrid) -> Diagnosis {
         trained: Some(data(&trained)),
         generated: Some(&generated),
         history: None,
+        periods: &[],
         facts: Facts::default(),
     };
     Diagnosis::run(&subject, settings(), &mut |_| ()).unwrap()
@@ -176,6 +177,7 @@ fn a_density_of_spikes_is_over_fitted() {
         trained: Some(data(&trained)),
         generated: None,
         history: None,
+        periods: &[],
         facts: Facts::default(),
     };
     let found = OverFitting::of(&subject, 600, 0).unwrap();
@@ -431,6 +433,7 @@ fn likelihoods_stand_beside_those_of_a_mixture() {
         trained: None,
         generated: None,
         history: None,
+        periods: &[],
         facts: Facts {
             log_volume: 2.5,
             ..Facts::default()
@@ -473,6 +476,7 @@ fn copies_of_trained_rows_are_no_others() {
         trained: Some(data(&trained)),
         generated: None,
         history: None,
+        periods: &[],
         facts: Facts::default(),
     };
     let found = Diagnosis::run(&subject, settings(), &mut |_| ()).unwrap();
@@ -523,6 +527,7 @@ fn a_column_that_follows_from_others_is_seen_in_the_data() {
         trained: None,
         generated: None,
         history: None,
+        periods: &[],
         facts: Facts::default(),
     };
     let found = Diagnosis::run(&subject, settings(), &mut |_| ()).unwrap();
@@ -575,6 +580,7 @@ fn exact_models_raise_few_alarms() {
             trained: Some(data(&trained)),
             generated: Some(&generated),
             history: None,
+            periods: &[],
             facts: Facts::default(),
         };
         let settings = DiagnosisSettings {
@@ -639,6 +645,7 @@ fn samples_that_miss_a_mode_are_told_apart() {
         trained: None,
         generated: Some(&generated),
         history: None,
+        periods: &[],
         facts: Facts::default(),
     };
     let found = Diagnosis::run(&subject, settings(), &mut |_| ()).unwrap();
@@ -668,6 +675,7 @@ fn an_interpolant_is_judged_by_both_its_ends() {
         trained: None,
         generated: None,
         history: None,
+        periods: &[],
         facts: Facts::default(),
     };
     let found = Diagnosis::run(&subject, settings(), &mut |_| ()).unwrap();
@@ -689,6 +697,7 @@ fn impossible_requests_are_refused() {
             trained: None,
             generated: None,
             history: None,
+            periods: &[],
             facts: Facts::default(),
         };
         Diagnosis::run(&subject, settings, &mut |_| ()).map(|_| ())

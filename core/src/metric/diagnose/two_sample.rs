@@ -14,6 +14,7 @@ use super::proposal::{covariance, solve_lower};
 use super::reference::Reference;
 use super::remedy::Remedy;
 use super::{Check, SIGNIFICANT, Subject, Verdict, classifier};
+use crate::energy::nearest;
 use crate::metric::Estimate;
 use crate::rng::{Purpose, Stream};
 use crate::system::matrix::cholesky;
@@ -72,6 +73,17 @@ impl TwoSample {
         let time = subject.grid.t_min();
         let mut data = noised.points(time, count);
         let mut generated = generated[..count * dim].to_vec();
+        for (j, period) in subject
+            .periods
+            .iter()
+            .enumerate()
+            .filter(|(_, p)| **p > 0.0)
+        {
+            let both = data.iter_mut().skip(j).step_by(dim);
+            for x in both.chain(generated.iter_mut().skip(j).step_by(dim)) {
+                *x = nearest(*x, *period);
+            }
+        }
         let by = match reference {
             Some(found) => {
                 let rows = found.fitted();

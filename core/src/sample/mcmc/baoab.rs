@@ -35,6 +35,13 @@ impl Baoab {
     }
 }
 
+/// What friction leaves of a momentum in a time `h`, `c = exp(-friction h)`, and the share of fresh noise that keeps its variance,
+/// `sqrt(1 - c^2)`, without cancellation for small `h`.
+pub(crate) fn thermostat(friction: f64, h: f64) -> (f64, f64) {
+    let fresh = (-(-2.0 * friction * h).exp_m1()).sqrt();
+    ((-friction * h).exp(), fresh)
+}
+
 /// B: `p += h/2 score`; A: `y += h/2 p / m`; O: `p <- c p + sqrt(m (1 - c^2)) z`, `c = exp(-friction h)`; then A and B again.
 /// The score of the last B serves the next step's first.
 pub(super) fn step(
@@ -46,9 +53,7 @@ pub(super) fn step(
     scratch: &mut Scratch,
 ) -> StepInfo {
     draws.normals(state.dim, &mut scratch.noise);
-    let keep = (-kernel.friction * h).exp();
-    // 1 - c^2 without cancellation for small h.
-    let fresh = -(-2.0 * kernel.friction * h).exp_m1();
+    let (keep, fresh) = thermostat(kernel.friction, h);
     for ((((y, p), score), z), mass) in state
         .points
         .iter_mut()
@@ -60,7 +65,7 @@ pub(super) fn step(
         let drift = 0.5 * h / mass;
         *p += 0.5 * h * score;
         *y += drift * *p;
-        *p = keep * *p + (mass * fresh).sqrt() * f64::from(*z);
+        *p = keep * *p + mass.sqrt() * fresh * f64::from(*z);
         *y += drift * *p;
     }
     state.evaluate(target);

@@ -4,7 +4,7 @@
 //! evaluates the energy once per step ([`Hmc`]: once per leapfrog step): what it needs at the present points is kept in the
 //! [`State`]. Step sizes are numbers from outside, tuned elsewhere ([`StepSize`](super::StepSize)).
 
-mod baoab;
+pub(crate) mod baoab;
 mod ghmc;
 mod hmc;
 mod langevin_leapfrog;

@@ -77,6 +77,7 @@ fn rows_are_standardised_on_the_way() {
     let coordinates = Coordinates {
         shift: vec![1.0, -2.0],
         scale: 4.0.into(),
+        kinds: Vec::new(),
     };
     let (train, _) = Shuffled::split(0, table, &coordinates, 1, 0, 0);
     let mut row = [0.0; 2];
@@ -91,6 +92,7 @@ fn rows_far_from_zero_keep_their_digits() {
     let coordinates = Coordinates {
         shift: vec![1e9, -2.0],
         scale: vec![0.5, 4.0].into(),
+        kinds: Vec::new(),
     };
     let mut row = [0f32; 2];
     for (k, expected) in [[0.5, -1.25], [-1.0, -1.5]].into_iter().enumerate() {
@@ -105,6 +107,7 @@ fn systems_are_sampled_afresh() {
     let coordinates = Coordinates {
         shift: vec![1.0, -2.0],
         scale: 4.0.into(),
+        kinds: Vec::new(),
     };
     let plain = Resampled::new(0, system.clone(), 3, Coordinates::identity(2));
     let moved = Resampled::new(0, system, 3, coordinates);

@@ -11,7 +11,9 @@ fn content(spec: &ModelSpec, settings: &TrainSettings, steps: u64) -> Content {
         standardisation: Coordinates {
             shift: vec![0.1, 1.0 / 3.0],
             scale: 2.5.into(),
+            kinds: Vec::new(),
         },
+        frame: None,
         record: Record {
             version: "0.0.0".into(),
             settings: settings.clone(),

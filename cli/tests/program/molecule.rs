@@ -1,0 +1,115 @@
+//! Molecules from the command line: check energies, a run that is killed and resumed, refusals.
+
+use super::Place;
+use serde_json::Value;
+use std::fs;
+
+const RUN: &str = "molecule sample --topology aldp.prmtop --coordinates aldp.crd --lambda 0,1 --temperatures 300,345 --moves 10 --every 2 \
+                   --warm-up 10 --quiet";
+
+#[test]
+fn energies_are_those_of_the_literature() {
+    let place = Place::new();
+    place.molecule();
+    let text = place.run("molecule energy --topology aldp.prmtop --coordinates aldp.crd --lambda vacuum,0,1 --energies e.npy");
+    for expected in ["-88.08858", "-71.56280", "-138.96968"] {
+        assert!(text.contains(expected), "{text}");
+    }
+    assert!(place.path("e.npy").exists());
+}
+
+/// The bytes of a run do not depend on threads, nor on a stop in between.
+#[test]
+fn a_run_gives_the_same_bytes_whatever_happens() {
+    let place = Place::new();
+    place.molecule();
+    place.run(&format!("{RUN} --frames 60 -o whole --threads 1"));
+    place.run(&format!("{RUN} --frames 60 -o again --threads 2"));
+    let record: Value =
+        serde_json::from_slice(&fs::read(place.path("whole/record.json")).unwrap()).unwrap();
+    let differences = record["findings"]["differences"].as_array().unwrap();
+    // Solvation by hand is near 29.4 kT; a run of a picosecond tells little more than its sign and size.
+    let solvation = differences[0]["delta"]["mean"].as_f64().unwrap();
+    assert!((20.0..40.0).contains(&solvation), "{record:#}");
+    assert_eq!(differences.len(), 2);
+    let files = [
+        "frames-lambda-0.npy",
+        "frames-lambda-1.npy",
+        "energies.npy",
+        "angles.npy",
+    ];
+    for name in files {
+        let whole = fs::read(place.path("whole").join(name)).unwrap();
+        assert_eq!(
+            whole,
+            fs::read(place.path("again").join(name)).unwrap(),
+            "{name}"
+        );
+    }
+    assert!(!place.path("whole/checkpoint.json").exists());
+    // Killed while it writes checkpoints all the time, then continued.
+    let mut child = place
+        .command(&format!("{RUN} --frames 60 -o killed --checkpoint-every 0"))
+        .spawn()
+        .unwrap();
+    while !place.path("killed/checkpoint.json").exists() && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    // It may have come to its end by itself.
+    let _ = child.kill();
+    child.wait().unwrap();
+    if place.path("killed/checkpoint.json").exists() {
+        place.refused(
+            &format!("{RUN} --frames 60 -o killed --seed 1 --resume"),
+            2,
+            &["settings"],
+        );
+        place.run(&format!("{RUN} --frames 60 -o killed --resume"));
+    }
+    for name in files {
+        let whole = fs::read(place.path("whole").join(name)).unwrap();
+        assert_eq!(
+            whole,
+            fs::read(place.path("killed").join(name)).unwrap(),
+            "{name}"
+        );
+    }
+    place.refused(&format!("{RUN} --frames 60 -o whole"), 2, &["exists"]);
+    place.refused(
+        &format!("{RUN} --frames 60 -o nothing --resume"),
+        2,
+        &["nothing"],
+    );
+}
+
+#[test]
+fn wrong_files_are_refused_in_words() {
+    let place = Place::new();
+    place.molecule();
+    let refused = |arguments: &str, words: &str| place.refused(arguments, 2, &[words]);
+    refused(
+        "molecule energy --topology aldp.crd --coordinates aldp.crd",
+        "no %FLAG lines",
+    );
+    refused(
+        "molecule energy --topology aldp.prmtop --coordinates aldp.prmtop",
+        "number of atoms",
+    );
+    fs::write(
+        place.path("two.crd"),
+        "two\n  2\n   1.0000000   2.0000000   3.0000000   4.0000000   5.0000000   6.0000000\n",
+    )
+    .unwrap();
+    refused(
+        "molecule energy --topology aldp.prmtop --coordinates two.crd",
+        "expected 66 for the topology's 22 atoms",
+    );
+    refused(
+        "molecule energy --topology aldp.prmtop --coordinates aldp.crd --lambda 2",
+        "from 0 (no polar solvent) to 1",
+    );
+    refused(
+        "molecule energy --topology aldp.prmtop --coordinates aldp.crd --model gbn",
+        "obc1, obc2",
+    );
+}
