@@ -1,6 +1,7 @@
 """What the peers of the particle benchmark share: the commands they answer and the clock."""
 
 import json
+import os
 import sys
 import tempfile
 import time
@@ -10,7 +11,7 @@ import numpy as np
 
 import common
 
-THREADS = 2
+THREADS = int(os.environ.get("OMP_NUM_THREADS", "2"))
 
 
 def at_time(time):
