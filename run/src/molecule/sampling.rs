@@ -173,7 +173,7 @@ impl Sampling {
             if stopped && done < frames {
                 bar.finish("stopped");
                 return Err(Error::Interrupted(format!(
-                    "{done} of {frames} frames are saved in {}; continue with the same command and --resume",
+                    "{done} of {frames} frames are saved in {}; the same command goes on from there when told to resume",
                     path.display()
                 )));
             }
