@@ -21,7 +21,8 @@ def aldp() -> diffclf.molecule.Molecule:
 def test_energies_are_those_of_the_literature(aldp: diffclf.molecule.Molecule) -> None:
     x = aldp.coordinates(DATA / "alanine-dipeptide.crd")
     assert x.shape == (1, 66) and aldp.dim == 66 and len(aldp.bonds) == 21 and aldp.masses.shape == (22,)
-    for solvent, expected in (("vacuum", -88.0886), (0.0, -71.5628), (1.0, -138.9697)):
+    cases: list[tuple[float | str, float]] = [("vacuum", -88.0886), (0.0, -71.5628), (1.0, -138.9697)]
+    for solvent, expected in cases:
         assert abs(aldp.energy(x, solvent)[0] - expected) < 1e-4
     assert abs(sum(float(part[0]) for part in aldp.terms(x).values()) - -138.9697) < 1e-4
 

@@ -223,7 +223,9 @@ impl Findings {
                     independent += inside.len() as f64 / statistical_inefficiency(&inside);
                 }
                 let share = sum / rows as f64;
-                let own = (share * (1.0 - share) / independent).sqrt();
+                // Where all frames are on one side, nothing is known of the other.
+                let known = |error: f64| if changes > 0 { error } else { f64::NAN };
+                let own = known((share * (1.0 - share) / independent).sqrt());
                 basins.push(Basin {
                     solvent: target.solvent,
                     direct: Estimate {
@@ -232,7 +234,7 @@ impl Findings {
                     },
                     reweighted: Estimate {
                         mean: whole.shares[k],
-                        error: error(&|part| part.shares[k]),
+                        error: known(error(&|part| part.shares[k])),
                     },
                     changes,
                 });
