@@ -26,6 +26,8 @@ const BEADS: usize = 5;
 const DIM: usize = 3 * BEADS;
 /// Masses of the beads: C, N, C, C, N.
 const MASSES: [f64; BEADS] = [12.0108, 14.0067, 12.0108, 12.0108, 14.0067];
+/// Beads farther out than this, in nm, are lost.
+const FARTHEST: f64 = 100.0;
 /// The cell of the data: what two halves of it have.
 const DATA: &str = "data";
 
@@ -242,15 +244,24 @@ impl Experiment for Chosen<'_, Budget> {
             ..
         } = self.budget;
         let drawn = independent(bench, &model, samples, sampler_steps, place.seed)?;
-        let (drawn, stray) = whole(drawn, DIM)?;
+        let (drawn, stray) = whole(&drawn, DIM, FARTHEST);
         let (moved, left) = self.dynamics(model, &data, place.seed, bench)?;
         let length = moved.len() / DIM / chains;
-        let (kept, lost) = whole(moved.clone(), DIM)?;
+        let (kept, lost) = whole(&moved, DIM, FARTHEST);
         let (iid, langevin) = (angles(&drawn), angles(&kept));
         let rows = (iid.len() / 2) as f64;
         let share = iid.chunks_exact(2).filter(|point| point[0] > 0.0).count() as f64 / rows;
         let by_chain = if lost == 0 { chains } else { 1 };
-        let (weight, crossings) = right_half(&langevin, by_chain)?;
+        let (weight, crossings) = match langevin.is_empty() {
+            true => (
+                Estimate {
+                    mean: f64::NAN,
+                    error: f64::NAN,
+                },
+                0,
+            ),
+            false => right_half(&langevin, by_chain)?,
+        };
         let mut cell = record(vec![
             (
                 "weight_right_iid",
@@ -267,8 +278,13 @@ impl Experiment for Chosen<'_, Budget> {
         ]);
         VIEW.add(&mut cell, "iid", &iid, &reference)?;
         VIEW.add(&mut cell, "langevin", &langevin, &reference)?;
-        let ratio = cell.figures["js_langevin"].value / cell.figures["js_iid"].value;
-        cell.figures.insert("js_ratio".into(), ratio.into());
+        let js = |kind: &str| {
+            cell.figures
+                .get(kind)
+                .map_or(f64::NAN, |figure| figure.value)
+        };
+        let ratio = Number::from(js("js_langevin") / js("js_iid"));
+        cell.figures.insert("js_ratio".into(), ratio);
         Ok(cell)
     }
 

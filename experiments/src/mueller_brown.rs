@@ -48,6 +48,8 @@ const EXACT: &str = "exact";
 const STEP: f64 = 0.005;
 const FRICTION: f64 = 1.0;
 const MASS: f64 = 0.5;
+/// Points farther out than this are lost, as in the literature.
+const FARTHEST: f64 = 20.0;
 /// Where chains start: the deepest well.
 const START: [f64; 2] = [-0.558_280_35, 1.441_69];
 
@@ -196,16 +198,18 @@ impl Experiment for Chosen<'_, Budget> {
             )?,
             None => self.exact(1, seed)?,
         };
-        let (iid, stray) = whole(iid, 2)?;
+        let (iid, stray) = whole(&iid, 2, FARTHEST);
         let (chains, left) = self.chains(model.as_ref(), seed, bench)?;
         let frames = chains.len() / 2 / self.budget.chains;
-        let (langevin, lost) = whole(chains.clone(), 2)?;
+        let (langevin, lost) = whole(&chains, 2, FARTHEST);
         let states = |points: &[f64], chains: usize| -> Result<States> {
-            let of: Vec<usize> = points
-                .chunks_exact(2)
-                .map(|p| basins.place([p[0], p[1]]))
-                .collect();
-            Ok(States::of(&of, chains, 3)?)
+            // A chain that is lost is in no well.
+            let well = |p: &[f64]| match p.iter().all(|x| x.abs() <= FARTHEST) {
+                true => basins.place([p[0], p[1]]),
+                false => basins.wells().len(),
+            };
+            let of: Vec<usize> = points.chunks_exact(2).map(well).collect();
+            Ok(States::of(&of, chains, basins.wells().len() + 1)?)
         };
         let drawn = states(&iid, 1)?;
         let moved = states(&chains, self.budget.chains)?;
@@ -247,8 +251,11 @@ impl Experiment for Chosen<'_, Budget> {
             .insert("weight_error_iid".into(), worst[0].into());
         cell.figures
             .insert("weight_error_langevin".into(), worst[1].into());
-        let ratio = cell.figures["pmf_langevin"].value / cell.figures["pmf_iid"].value;
-        cell.figures.insert("pmf_ratio".into(), ratio.into());
+        let pmf = |kind: &str| cell.figures.get(kind).map(|figure| figure.value);
+        if let (Some(moved), Some(drawn)) = (pmf("pmf_langevin"), pmf("pmf_iid")) {
+            let ratio = Number::from(moved / drawn);
+            cell.figures.insert("pmf_ratio".into(), ratio);
+        }
         Ok(cell)
     }
 

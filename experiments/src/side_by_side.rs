@@ -7,9 +7,10 @@ use diffclf::model::Model;
 use diffclf_report::axis::Axis;
 use diffclf_report::heatmap::Heatmap;
 use diffclf_report::observation::HIGHEST;
-use diffclf_run::error::{Error, Result};
+use diffclf_run::error::Result;
 use diffclf_run::generate::Generation;
 use std::collections::BTreeMap;
+use std::f64::consts::LN_2;
 
 /// Cells along an axis of the surfaces that are kept for pictures.
 const DRAWN: usize = 40;
@@ -30,7 +31,7 @@ pub struct View {
 }
 
 impl View {
-    /// Both distances of points from a reference; none where no points are left.
+    /// Both distances of points from a reference.
     pub fn distances(&self, points: &[f64], reference: &[f64]) -> Result<(f64, f64)> {
         let (found, reference) = (Plane::new(points)?, Plane::new(reference)?);
         let js = jensen_shannon(&found, &reference, self.js_bins, self.js_limits)?;
@@ -46,6 +47,11 @@ impl View {
         points: &[f64],
         reference: &[f64],
     ) -> Result<()> {
+        // Nothing is left where the reference is: as far apart as two laws can be.
+        if points.len() < 8 {
+            record.figures.insert(format!("js_{kind}"), LN_2.into());
+            return Ok(());
+        }
         let (js, pmf) = self.distances(points, reference)?;
         record.figures.insert(format!("js_{kind}"), js.into());
         record.figures.insert(format!("pmf_{kind}"), pmf.into());
@@ -117,22 +123,17 @@ pub fn after(points: &[f64], chains: usize, dim: usize, skipped: usize) -> Vec<f
         .collect()
 }
 
-/// Only rows of numbers, and how many others there were.
-pub fn whole(points: Vec<f64>, dim: usize) -> Result<(Vec<f64>, usize)> {
-    let rows = points.len() / dim;
+/// Only rows of numbers no farther out than `limit`, and how many others there were.
+pub fn whole(points: &[f64], dim: usize, limit: f64) -> (Vec<f64>, usize) {
+    let inside = |row: &&[f64]| row.iter().all(|x| x.abs() <= limit);
     let kept: Vec<f64> = points
         .chunks_exact(dim)
-        .filter(|row| row.iter().all(|x| x.is_finite() && x.abs() < 1e6))
+        .filter(inside)
         .flatten()
         .copied()
         .collect();
-    let lost = rows - kept.len() / dim;
-    if kept.len() < 4 * dim {
-        return Err(Error::Failed(format!(
-            "{lost} of {rows} rows hold no numbers"
-        )));
-    }
-    Ok((kept, lost))
+    let lost = (points.len() - kept.len()) / dim;
+    (kept, lost)
 }
 
 /// Names and figures of a cell.

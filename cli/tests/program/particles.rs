@@ -111,10 +111,10 @@ fn every_door_knows_rows_without_a_centre() {
         let composed = numbers("z.npy");
         assert_eq!(composed.len(), 30 * 12);
         assert!(centre(&composed) < 1e-9);
-        let verdict =
-            place.output("diagnose run --data rows.npy --points 60 --generate 60 --quiet");
+        // So short a training gives no good model; it is judged all the same.
+        let verdict = place.output("diagnose run rows.npy --points 60 --generate 60 --quiet");
         let text = String::from_utf8_lossy(&verdict.stdout);
-        assert!(text.contains("9 dimensions") || !text.is_empty(), "{text}");
+        assert!(text.contains("judged by rows.npy"), "{text}");
         assert!(matches!(verdict.status.code(), Some(0 | 1 | 4)), "{text}");
         let about = place.run("inspect run");
         assert!(about.contains("without their centre"), "{about}");
@@ -139,7 +139,11 @@ fn interpolants_of_particles_go_both_ways() {
         let drawn = read_npy(&place.bytes("x.npy")).1;
         assert_eq!(drawn.len(), 120 * 12);
         assert!(centre(&drawn) < 1e-9);
-        place.run("free-energy learn run --data a.npy --end b.npy --levels 8 --quiet");
+        let small = SMALL.replace("--no-report", "");
+        let text = place.run(&format!(
+            "free-energy learn a.npy b.npy --particles 4 --network {network} -o learned --force --path-levels 5 --path-samples 60 {small}"
+        ));
+        assert!(text.contains("MBAR over the learned path"), "{text}");
     }
 }
 

@@ -43,7 +43,7 @@ pub(crate) enum Place {
 
 /// One instruction; `a`, `b` are its operands, `out` its result.
 #[derive(Debug, Clone)]
-pub(crate) struct Instruction {
+pub struct Instruction {
     pub(crate) op: Op,
     pub(crate) rows: Rows,
     /// Rows of `a` (a reduction's result has other rows than its operand).

@@ -6,12 +6,13 @@
 
 mod memory;
 
+pub(super) use memory::Execute;
 use memory::Memory;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use super::graph::{Graph, Node, Op, Rows};
-use super::kernel::{FlushDenormals, Isa, Real, gemm};
+use super::kernel::{FlushDenormals, Isa, Real};
 use super::plan::{Place, Plan};
 use super::pool::Pool;
 
@@ -265,10 +266,9 @@ impl<T: Real> Program<T> {
             if let (Op::MatMul { transposed }, Some(w)) = (instruction.op, instruction.b) {
                 let (k, n) = (instruction.a_cols, instruction.cols);
                 let source = global_slice(plan, &self.globals, params, w, k * n);
-                gemm::pack(
+                T::pack(
                     plan.isa,
-                    k,
-                    n,
+                    (k, n),
                     source,
                     transposed,
                     &mut self.packed[instruction.packed..],
@@ -292,14 +292,13 @@ impl<T: Real> Program<T> {
             };
             // SAFETY: the plan gives every operand and result a range of its own inside `globals`, or the same range for
             // in-place work; `params` was checked to be long enough; tile places do not occur in global instructions.
-            unsafe { memory.execute(instruction) };
+            unsafe { T::execute(&memory, instruction) };
         }
         for pack in &plan.stages[stage].packs {
             let source = global_slice(plan, &self.globals, params, pack.source, pack.k * pack.n);
-            gemm::pack(
+            T::pack(
                 plan.isa,
-                pack.k,
-                pack.n,
+                (pack.k, pack.n),
                 source,
                 pack.transposed,
                 &mut self.packed[pack.offset..],

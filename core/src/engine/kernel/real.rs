@@ -20,6 +20,7 @@ pub trait Real:
     + Div<Output = Self>
     + Neg<Output = Self>
     + AddAssign
+    + crate::engine::run::Execute
 {
     /// Register of the AVX2 kernels.
     type Avx2: super::vector::Vector<Self>;

@@ -1,11 +1,42 @@
 //! One instruction at work: the map from primitives to kernels, over the memory of a program.
 
 use crate::engine::graph::{Blocks, Function, Op, Rows};
-use crate::engine::kernel::{Real, attention, elementwise, gemm, rows};
+use crate::engine::kernel::{Isa, Real, attention, elementwise, gemm, rows};
 use crate::engine::plan::{Instruction, Place, Plan, Stage};
 
+/// What is compiled once for each number type, in this crate: without it every crate, test and example that runs a program would compile all
+/// kernels again.
+pub trait Execute: Sized {
+    /// Runs one instruction.
+    ///
+    /// # Safety
+    /// The places of the instruction lie in the memory.
+    unsafe fn execute(memory: &Memory<'_, Self>, instruction: &Instruction);
+
+    /// Packs the right operand of products, `k x n` or transposed.
+    fn pack(isa: Isa, shape: (usize, usize), source: &[Self], transposed: bool, out: &mut [Self]);
+}
+
+macro_rules! compiled {
+    ($($t:ty),*) => { $(
+        impl Execute for $t {
+            #[inline(never)]
+            unsafe fn execute(memory: &Memory<'_, $t>, instruction: &Instruction) {
+                // SAFETY: the caller's promise.
+                unsafe { memory.execute(instruction) }
+            }
+
+            #[inline(never)]
+            fn pack(isa: Isa, (k, n): (usize, usize), source: &[$t], transposed: bool, out: &mut [$t]) {
+                gemm::pack(isa, k, n, source, transposed, out);
+            }
+        }
+    )* };
+}
+compiled!(f32, f64);
+
 /// Base addresses of everything an instruction can name.
-pub(super) struct Memory<'a, T> {
+pub struct Memory<'a, T> {
     pub(super) plan: &'a Plan,
     pub(super) params: *const T,
     pub(super) globals: *mut T,
@@ -97,7 +128,7 @@ impl<T: Real> Memory<'_, T> {
         for (band, single) in bands.zip(stage.bands.iter().map(|band| band.start).chain(ends)) {
             for instruction in &stage.tiles[at..single] {
                 // SAFETY: the caller's promise, here and below.
-                unsafe { self.execute(instruction) };
+                unsafe { T::execute(self, instruction) };
             }
             let Some(band) = band else { return };
             for start in (0..band.rows).step_by(band.block) {
@@ -107,7 +138,7 @@ impl<T: Real> Memory<'_, T> {
                     len: band.block.min(band.rows - start),
                 });
                 for instruction in &stage.tiles[band.start..band.end] {
-                    unsafe { self.execute(instruction) };
+                    unsafe { T::execute(self, instruction) };
                 }
             }
             self.block = None;
@@ -116,7 +147,7 @@ impl<T: Real> Memory<'_, T> {
     }
 
     /// Runs one instruction: the map from primitives to kernels.
-    pub(super) unsafe fn execute(&self, i: &Instruction) {
+    unsafe fn execute(&self, i: &Instruction) {
         unsafe {
             let isa = self.plan.isa;
             let (a, b) = (self.read(i.a, i.a_cols), self.read(i.b, i.b_cols));
