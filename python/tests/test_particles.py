@@ -33,8 +33,9 @@ def test_the_centre_is_no_part_of_the_model(network: Any) -> None:
     drawn = model.sample(7, seed=1)
     assert drawn.shape == (7, 9)
     assert np.abs(drawn.reshape(7, 3, 3).sum(axis=1)).max() < 1e-9
-    half = model**0.5
-    assert np.allclose(half.energy(rows[:5]), 0.5 * model.energy(rows[:5]), atol=1e-4)
+    # F(t) is part of a composition's energy and not of a model's: a constant between them.
+    gap = (model**0.5).energy(rows[:5]) - 0.5 * model.energy(rows[:5])
+    assert np.ptp(gap) < 1e-4
     weighted = diffclf.smc(model, 32, levels=8, moves=1, least_overlap=0.0)
     assert weighted.points.shape == (32, 9)
     assert np.abs(weighted.points.reshape(32, 3, 3).sum(axis=1)).max() < 1e-9
