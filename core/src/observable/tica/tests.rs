@@ -1,3 +1,5 @@
+//! TICA against exact time scales and numbers of an independent implementation.
+
 use super::*;
 
 /// The generator of `core/tests/deeptime/make_fixture.py`.

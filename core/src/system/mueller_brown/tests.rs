@@ -1,3 +1,5 @@
+//! The surface against its published minima and passes, differences of its energy, and quadrature.
+
 use super::*;
 use crate::rng::Purpose;
 use crate::system::System;
