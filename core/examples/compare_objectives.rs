@@ -77,6 +77,7 @@ impl Comparison {
                     sha256: None,
                     steps: Vec::new(),
                     columns: Vec::new(),
+                    weights: None,
                 }],
                 units: "kT".into(),
                 streams: diffclf::rng::STREAMS,

@@ -30,6 +30,9 @@ pub struct DataRecord {
     /// Names of the columns, where the rows came with any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub columns: Vec<String>,
+    /// SHA-256 of the weights of the rows, where they had any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weights: Option<String>,
 }
 
 /// How the model was trained.

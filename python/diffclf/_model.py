@@ -258,6 +258,8 @@ class Model(Density):
         x: ArrayLike = None,
         end: ArrayLike = None,
         *,
+        sample_weight: ArrayLike = None,
+        end_weight: ArrayLike = None,
         points: int = 4096,
         generate: int = 2048,
         seed: int = 0,
@@ -270,12 +272,17 @@ class Model(Density):
         x, end
             Rows to judge it by, best some that were not trained on. If they are the very rows of the training, those that were held out are
             found and used. Left out if it was trained on a built-in system, or in a run folder whose data are still there.
+        sample_weight, end_weight
+            How much each of those rows counts: rows that stand for all of them with equal weights are judged by.
         points
             Points of the larger checks: more find smaller flaws.
         generate
             Samples to generate and compare with the data, 0 for none.
         """
-        given = [None if part is None else (name, _array(part, name, self.columns)) for part, name in ((x, "x"), (end, "end"))]
+        given = [
+            None if part is None else (name, _array(part, name, self.columns), weight_array(weights, f"weights of {name}"))
+            for part, name, weights in ((x, "x", sample_weight), (end, "end", end_weight))
+        ]
         with scratch() as folder:
             request = {
                 "rows": given,
@@ -302,6 +309,8 @@ class Model(Density):
         x: ArrayLike = None,
         end: ArrayLike = None,
         *,
+        sample_weight: ArrayLike = None,
+        end_weight: ArrayLike = None,
         pair: tuple[int, int] | None = None,
         points: int = 2048,
         seed: int = 0,
@@ -309,7 +318,7 @@ class Model(Density):
     ) -> Report:
         """Writes one self-contained page: densities, samples, verdicts, losses, settings, citation. A notebook shows it.
 
-        ``x`` and ``end`` are rows to judge the model by, as in :meth:`diagnose`; ``pair`` names two columns to show.
+        ``x`` and ``end`` are rows to judge the model by, with weights if they have any, as in :meth:`diagnose`; ``pair`` names two columns to show.
         """
         with scratch() as folder:
             _native.write_report(
@@ -317,6 +326,10 @@ class Model(Density):
                     "model": os.fspath(self._model_file(folder, with_model=True)),
                     "data": _file(x, "x", folder, self.columns),
                     "end": _file(end, "end", folder, self.columns),
+                    "weights": [
+                        weight_file(sample_weight, "sample_weight", folder),
+                        weight_file(end_weight, "end_weight", folder),
+                    ],
                     "pair": None if pair is None else [_whole(column, "pair") for column in pair],
                     "points": _whole(points, "points"),
                     "seed": _whole(seed, "seed"),
@@ -469,4 +482,29 @@ def _file(x: ArrayLike, name: str, folder: str, columns: Sequence[str] = ()) -> 
         return None if x is None else os.fspath(x)
     path = os.path.join(folder, f"{name}.npy")
     np.save(path, rows(x, name, columns))
+    return path
+
+
+def weight_array(weights: ArrayLike, name: str) -> NDArray[np.float64] | None:
+    """Weights of rows, one number each, or the content of a file that holds them."""
+    if weights is None:
+        return None
+    values = np.load(os.fspath(weights)) if is_path(weights) else np.asarray(weights)
+    try:
+        values = np.ascontiguousarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} is no array of numbers: {error}") from error
+    if values.ndim != 1:
+        raise InputError(f"{name} has the shape {values.shape}, expected one number for each row")
+    return values
+
+
+def weight_file(weights: ArrayLike, name: str, folder: str) -> str | None:
+    """The same in a file: their own, or one in this folder."""
+    if weights is None or is_path(weights):
+        return None if weights is None else os.fspath(weights)
+    path = os.path.join(folder, f"{name}.npy")
+    values = weight_array(weights, name)
+    assert values is not None
+    np.save(path, values)
     return path

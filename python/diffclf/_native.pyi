@@ -52,7 +52,7 @@ def observe_frames(
 def compare_samples(
     sample: str,
     weights: str | None,
-    reference: str | None,
+    reference: tuple[str | None, str | None],
     system: tuple[str, int] | None,
     comparison_settings: str,
 ) -> tuple[dict[str, Any], str]: ...

@@ -412,14 +412,16 @@ pub fn compare_samples<'py>(
     py: Python<'py>,
     sample: PathBuf,
     weights: Option<PathBuf>,
-    reference: Option<PathBuf>,
+    reference: (Option<PathBuf>, Option<PathBuf>),
     system: Option<(String, u64)>,
     comparison_settings: &str,
 ) -> PyResult<(Bound<'py, PyAny>, String)> {
+    let (reference, reference_weights) = reference;
     let (found, text) = detached(py, || {
         let asked = Comparing {
             sample,
             weights,
+            reference_weights,
             reference: match (reference, system) {
                 (Some(path), _) => Reference::File(path),
                 (None, Some((name, seed))) => Reference::System { name, seed },

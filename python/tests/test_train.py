@@ -212,7 +212,7 @@ def test_other_threads_run_meanwhile(x: Rows) -> None:
 
 
 def test_every_setting_has_a_type() -> None:
-    assert set(diffclf.Settings.__annotations__) == set(_native.setting_names()) - {"data", "end"}
+    assert set(diffclf.Settings.__annotations__) == set(_native.setting_names()) - {"data", "end", "weights", "end_weights"}
 
 
 def test_the_threads_do_not_matter(x: Rows, model: diffclf.Model) -> None:

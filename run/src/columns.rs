@@ -6,6 +6,7 @@ use crate::words;
 use crate::words::Setting;
 use diffclf::energy::{Coordinates, Kind, MOST_WHITENED, Scale, nearest};
 use diffclf::train::Table;
+use diffclf::weights::Quantiles;
 
 /// Spreads beyond which a number counts as no farther out when columns are compared.
 const FARTHEST: f64 = 4.0;
@@ -34,6 +35,11 @@ impl DataSet {
 
     /// Rows from all over the table, no more than measure a column well.
     pub(crate) fn sample(&self) -> Result<(Vec<f64>, usize)> {
+        self.sample_of(false)
+    }
+
+    /// The same; by their weights, if they count: a row of great weight is there more than once.
+    fn sample_of(&self, weighted: bool) -> Result<(Vec<f64>, usize)> {
         let dim = self.columns_given()?;
         let whole = self.prepare_through(&Coordinates::identity(dim), &self.record.steps, None);
         let Prepared::Fixed(table, _) = whole? else {
@@ -41,9 +47,15 @@ impl DataSet {
         };
         let rows = table.rows();
         let count = rows.min(MEASURED);
+        let quantiles = self.weights().filter(|_| weighted);
+        let quantiles = quantiles.map(|weights| Quantiles::new(weights.iter().copied()));
         let mut sample = vec![0.0; count * dim];
         for (k, row) in sample.chunks_exact_mut(dim).enumerate() {
-            table.read(rows * k / count, 0, row);
+            let place = match &quantiles {
+                Some(quantiles) => quantiles.row((k as f64 + 0.5) / count as f64),
+                None => rows * k / count,
+            };
+            table.read(place, 0, row);
         }
         Ok((sample, dim))
     }
@@ -69,7 +81,7 @@ impl DataSet {
 
     /// Where its columns lie once they are straightened, and how they hang together if that is asked for.
     pub fn columns(&self, correlated: bool, kinds: &[Kind]) -> Result<Columns> {
-        let (mut sample, dim) = self.sample()?;
+        let (mut sample, dim) = self.sample_of(true)?;
         for (i, x) in sample.iter_mut().enumerate() {
             *x = kinds.get(i % dim).map_or(*x, |kind| kind.straighten(*x));
         }

@@ -105,6 +105,7 @@ impl Preparation {
                 || !matches!(notice, Notice::NarrowColumns { .. })
         });
         resolved.notices.extend(odd);
+        resolved.notices.extend(sets.iter().filter_map(worth));
         let content = Content {
             spec: resolved.spec.clone(),
             standardisation: resolved.standardisation.clone(),
@@ -129,9 +130,10 @@ impl Preparation {
         folder: &Path,
     ) -> Result<Self> {
         check(sets)?;
-        let Checkpoint { content, state } = checkpoint;
+        let Checkpoint { mut content, state } = checkpoint;
         for (found, expected) in sets.iter().zip(&content.record.data) {
-            if found.record().sha256 != expected.sha256 {
+            let (found_record, weights) = (found.record(), &expected.weights);
+            if found_record.sha256 != expected.sha256 || found_record.weights != *weights {
                 return Err(Error::OtherData {
                     name: found.record().name.clone(),
                     folder: folder.to_path_buf(),
@@ -139,8 +141,11 @@ impl Preparation {
             }
         }
         let resolved = Self::like(settings, sets, &content)?;
+        // A run may have got further stages since.
+        let mut begun = resolved.train.clone();
+        begun.stages.truncate(content.record.settings.stages.len());
         let fits = resolved.spec == content.spec
-            && resolved.train == content.record.settings
+            && begun == content.record.settings
             && sets.len() == content.record.data.len()
             && sets[0].dim()? == content.spec.dim;
         if !fits {
@@ -148,6 +153,7 @@ impl Preparation {
                 folder: folder.to_path_buf(),
             });
         }
+        content.record.settings = resolved.train.clone();
         Self::of(resolved, content, Some(state), sets)
     }
 
@@ -178,6 +184,7 @@ impl Preparation {
             ([set], Some(rule)) => {
                 let rows = set.prepare(&content.standardisation)?;
                 let shares = rows.in_order(0, train.seed, rule.share);
+                refuse_weightless(shares.as_ref())?;
                 shares.map(|[_, rest]| taken(&rest, content.spec.dim))
             }
             _ => None,
@@ -326,6 +333,29 @@ fn coarse(sets: &[DataSet], base: Option<&FoundBase>) -> Result<Vec<Notice>> {
     Ok(notices)
 }
 
+/// Refuses a part of the rows in which none counts.
+fn refuse_weightless(shares: Option<&[Shuffled; 2]>) -> Result<()> {
+    let none = |share: &Shuffled| share.rows() > 0 && share.total_weight() <= 0.0;
+    let part = shares.and_then(|shares| shares.iter().position(none));
+    match part {
+        None => Ok(()),
+        Some(part) => Err(Error::Refused(words!(
+            "all rows that are ",
+            ["trained on", "held out"][part],
+            " have the weight zero; leave rows of weight zero out of the data, or choose another ",
+            Setting::new("held_out")
+        ))),
+    }
+}
+
+/// What weighted rows are worth.
+fn worth(set: &DataSet) -> Option<Notice> {
+    Some(Notice::Weighted {
+        rows: set.record().rows?,
+        effective: set.effective_rows()?,
+    })
+}
+
 /// The first rows of a share, in their order.
 fn taken(share: &Shuffled, dim: usize) -> HeldOutRows {
     let mut rows = Vec::new();
@@ -334,7 +364,11 @@ fn taken(share: &Shuffled, dim: usize) -> HeldOutRows {
         share.copy_in_order(k, &mut row);
         rows.extend(row.iter().map(|x| f64::from(*x)));
     }
-    HeldOutRows { rows }
+    let weight = |k: usize| share.is_weighted().then(|| share.weight(k));
+    HeldOutRows {
+        weights: (0..rows.len() / dim).filter_map(weight).collect(),
+        rows,
+    }
 }
 
 /// The exact densities of the data in the model's coordinates, if an objective compares with them.

@@ -42,6 +42,9 @@ pub struct Args {
     /// Weights of the samples: a .npy file with one number each
     #[arg(long, value_name = "W.npy")]
     weights: Option<PathBuf>,
+    /// Weights of the reference samples, likewise
+    #[arg(long, value_name = "V.npy")]
+    reference_weights: Option<PathBuf>,
     /// Random directions of the sliced distances
     #[arg(long, value_name = "N", default_value_t = 256)]
     directions: usize,
@@ -62,6 +65,7 @@ pub fn run(args: Args) -> Result<()> {
     let asked = Comparing {
         sample: args.sample.clone(),
         weights: args.weights.clone(),
+        reference_weights: args.reference_weights.clone(),
         reference: match (&args.system, &args.reference) {
             (Some(name), _) => Reference::System {
                 name: name.clone(),

@@ -6,7 +6,7 @@ use diffclf_report::page::Table;
 use diffclf_report::text::table_text;
 use diffclf_run::error::{Error, Result};
 use diffclf_run::files::model_path;
-use diffclf_run::judging::training_path;
+use diffclf_run::judging::asked_files;
 use diffclf_run::outputs;
 use diffclf_run::questions::{Along, Sample, Surface, surfaces};
 use serde_json::json;
@@ -32,6 +32,9 @@ pub struct Args {
     /// Rows to compare with [default: those it was trained on, where they are found]
     #[arg(value_name = "DATA.npy")]
     data: Option<PathBuf>,
+    /// Weights of those rows: a .npy file with one number each [default: those of the training, for the very rows of the training]
+    #[arg(long, value_name = "WEIGHTS.npy")]
+    weights: Option<PathBuf>,
     /// A column, or a number made of columns; given twice, a surface
     #[arg(long, value_name = "COLUMN", required = true)]
     along: Vec<String>,
@@ -65,14 +68,14 @@ pub fn run(args: Args) -> Result<()> {
         return Err(Error::setting("draws", 0, "at least 1"));
     }
     let path = model_path(&args.model.model);
-    let file = args.data.clone().or_else(|| training_path(content, &path));
+    let files = asked_files(content, &path, args.data.clone(), args.weights.clone())?;
     let Some(density) = Sample::density(content, &energy, args.draws, args.seed)? else {
         return Err(Error::Usage(
             "the energy of this model stands on one Gaussian, from which its density cannot be integrated well; train with --base mixture".into(),
         ));
     };
-    let data = match &file {
-        Some(file) => Some(Sample::file(content, file)?),
+    let data = match &files {
+        Some((file, weights)) => Some(Sample::file(content, file, weights.as_deref())?),
         None => None,
     };
     let samples: Vec<&Sample> = [Some(&density), data.as_ref()]
@@ -122,7 +125,8 @@ pub fn run(args: Args) -> Result<()> {
         json!({
             "command": "surface",
             "model": args.model.name(),
-            "data": file,
+            "data": files.as_ref().map(|(file, _)| file),
+            "data_weights": files.as_ref().and_then(|(_, weights)| weights.as_ref()),
             "draws": args.draws,
             "seed": args.seed,
             "density": found.first(),

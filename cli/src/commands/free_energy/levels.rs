@@ -2,6 +2,7 @@
 
 use super::output::Output;
 use crate::machine::MachineArgs;
+use crate::opened::WeightArgs;
 use diffclf_report::free_energy::levels;
 use diffclf_run::error::Result;
 use diffclf_run::free_energy::levels::Levelling;
@@ -30,6 +31,8 @@ pub struct Args {
     /// Samples of the second endpoint of an interpolant
     #[arg(long, value_name = "DATA1.npy")]
     end: Option<PathBuf>,
+    #[command(flatten)]
+    weights: WeightArgs,
     /// Levels, evenly over the grid of the model
     #[arg(long, value_name = "L", default_value_t = 48)]
     levels: usize,
@@ -51,6 +54,7 @@ pub fn run(args: Args) -> Result<()> {
     let asked = Levelling {
         model: args.model.clone(),
         data: [args.data.clone(), args.end.clone()],
+        weights: args.weights.both(),
         levels: args.levels,
         samples: args.samples,
         seed: args.seed,
