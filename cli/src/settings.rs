@@ -57,11 +57,13 @@ pub struct SettingsArgs {
     /// Columns that lie between bounds, COLUMN:LOW:HIGH, such as 2:0:1 [default: none]
     #[arg(long, value_name = "COLUMNS", help_heading = "Data")]
     pub bounded: Option<String>,
-    /// Add uniform noise as wide as one step to columns whose values are rounded: integers and grids have no density
+    /// Add uniform noise as wide as one step to columns whose values are rounded: integers and grids have no density [default: to columns of whole numbers that are no angles]
     #[arg(
         long,
-        num_args = 0,
+        num_args = 0..=1,
+        require_equals = true,
         default_missing_value = "true",
+        value_name = "BOOL",
         help_heading = "Data"
     )]
     pub dequantise: Option<bool>,

@@ -76,6 +76,7 @@ impl Comparison {
                     rows: Some(ROWS),
                     sha256: None,
                     steps: Vec::new(),
+                    origins: Vec::new(),
                     columns: Vec::new(),
                     weights: None,
                 }],

@@ -15,7 +15,7 @@ impl RowWeights {
     /// Takes the weights of `rows` rows. Refuses another number of them, numbers that are negative or not finite, and zeros alone.
     pub fn new(mut values: Vec<f64>, rows: usize) -> Result<RowWeights> {
         let refused = |found: String, expected: String| Error::Value {
-            name: "the row weights",
+            name: "the list of row weights",
             found,
             expected,
         };

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from . import _native
 from ._arrays import ArrayLike, is_path, points, rows, scratch
 from ._energies import Density
 from ._progress import ProgressLike, progress_of
-from ._results import Check, Diagnosis, Evaluation, estimate
+from ._results import Check, Diagnosis, Evaluation, Extremes, RegionWeight, Surface, estimate, surface_of
 from .errors import FileError, InputError, UsageError
 
 if TYPE_CHECKING:
@@ -211,6 +212,99 @@ class Model(Density):
         from ._jax import density
 
         return density(self, t)
+
+    # Questions
+
+    def weight(
+        self,
+        *where: str,
+        x: ArrayLike = None,
+        sample_weight: ArrayLike = None,
+        draws: int = 100_000,
+        samples: int = 10_000,
+        seed: int = 0,
+        progress: ProgressLike = False,
+    ) -> list[RegionWeight]:
+        """How much of the probability lies in regions, each a condition on the columns by their names or as x0, x1, ...
+
+        Parameters
+        ----------
+        where
+            Conditions, such as ``"phi > 0 and psi < 1"``.
+        x, sample_weight
+            Rows to compare with, and how much each counts; left out, those of the training, where its run folder knows them.
+        draws
+            Draws of the integral over the learned density.
+        samples
+            Samples to generate, 0 for none.
+
+        Examples
+        --------
+        >>> import diffclf
+        >>> x = diffclf.system("two-modes", dim=2).sample(2000, seed=1)
+        >>> model = diffclf.fit(x, steps=50, score_steps=50, width=32, depth=2, progress=False)
+        >>> [found] = model.weight("x0 < 0", x=x, samples=0)
+        >>> abs(found.density.mean - found.data.mean) < 0.1
+        True
+        """
+        question = self._question(where, x, sample_weight, draws, seed, samples=_whole(samples, "samples"), progress=progress_of(progress))
+        found = _native.region_weights(self._native, question)
+        kinds = [[None if part is None else estimate(part) for part in parts] for parts in found]
+        return [RegionWeight(text, *parts) for text, parts in zip(where, kinds)]
+
+    def surface(
+        self,
+        *along: str | int,
+        x: ArrayLike = None,
+        sample_weight: ArrayLike = None,
+        bins: int = 36,
+        draws: int = 200_000,
+        seed: int = 0,
+    ) -> Surface:
+        """The free energy along one or two columns, or numbers made of columns, in kT with its error.
+
+        Parameters
+        ----------
+        along
+            Columns by name or number, or expressions such as ``"phi + psi"``; one or two.
+        x, sample_weight
+            Rows to compare with, as in :meth:`weight`.
+        bins
+            Bins along each.
+        draws
+            Draws of the integral over the learned density.
+        """
+        question = self._question([str(text) for text in along], x, sample_weight, draws, seed, bins=_whole(bins, "bins"))
+        found = [surface_of(part) for part in _native.free_energy_surface(self._native, question)]
+        return found[0] if len(found) == 1 else replace(found[0], data=found[1])
+
+    def rows(self, x: ArrayLike, n: int = 10) -> Extremes:
+        """The most typical and the most unusual rows, by their log-density."""
+        values = np.asarray(self.log_density(x))
+        number = _whole(n, "n")
+        if number < 1:
+            raise InputError(f"n is {n}, expected at least 1 row")
+        order = np.argsort(-values, kind="stable")
+        typical, unusual = order[:number], order[::-1][:number]
+        return Extremes(typical, values[typical], unusual, values[unusual])
+
+    def _question(
+        self, texts: Sequence[str], x: ArrayLike, weights: ArrayLike, draws: int, seed: int, **others: Any
+    ) -> dict[str, Any]:
+        if x is None and weights is not None:
+            raise InputError("sample_weight is given without x; weights belong to rows that are given")
+        request = {
+            "rows": None if x is None else _array(x, "x", self.columns),
+            "weights": weight_array(weights, "sample_weight"),
+            "path": None if self._path is None else os.fspath(self._path),
+            "texts": [str(text) for text in texts],
+            "bins": 2,
+            "draws": _whole(draws, "draws"),
+            "samples": 0,
+            "seed": _whole(seed, "seed"),
+            "progress": None,
+        }
+        return {**request, **others}
 
     # Verdicts
 

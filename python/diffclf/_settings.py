@@ -36,7 +36,7 @@ class Settings(TypedDict, total=False):
     bounded: str
     """Columns that lie between bounds, column:low:high: "2:0:1"."""
     dequantise: bool
-    """Add uniform noise as wide as one step to columns whose values are rounded."""
+    """Add uniform noise as wide as one step to columns whose values are rounded; by default to those of whole numbers."""
     held_out: float
     """Share of the rows that is never trained on, 0 for none."""
     held_out_every: int

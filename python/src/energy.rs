@@ -12,7 +12,7 @@ use diffclf::energy::{Energy, SystemEnergy};
 use diffclf::sample::mcmc::HeldEnergy;
 use diffclf::sample::{ChainSettings, Particles, Smc};
 use diffclf_report::annealing;
-use diffclf_run::anneal::{AnnealMethod, Annealed, Annealing};
+use diffclf_run::anneal::{AnnealMethod, Annealed, Annealing, own_target};
 use diffclf_run::bridge::BridgeChoice;
 use diffclf_run::compare::{Comparing, Reference};
 use diffclf_run::compose::Compound;
@@ -340,6 +340,7 @@ pub struct AnnealRequest {
     levels: Option<usize>,
     rows: Option<PathBuf>,
     towards: Option<String>,
+    target_energy: Option<String>,
     smc: String,
     progress: Option<Py<PyAny>>,
 }
@@ -383,6 +384,11 @@ pub fn energy_anneal<'py>(
         let watch = Listener::new(request.progress, None);
         let content = &model.core().content;
         let energy = model.energy()?;
+        let own = match &request.target_energy {
+            Some(text) => Some(own_target(text, content)?),
+            None => None,
+        };
+        let target = own.as_deref().or(target);
         let done = asked.run_to(target, (content, &*energy), &watch)?;
         Ok(done.finish("done"))
     };

@@ -2,6 +2,7 @@
 
 use crate::data::{DataSet, Prepared};
 use crate::error::{Error, Result};
+use crate::kinds::recognised_period;
 use crate::words;
 use crate::words::Setting;
 use diffclf::energy::{Coordinates, Kind, MOST_WHITENED, Scale, nearest};
@@ -17,10 +18,30 @@ const FAR_OUT: f64 = 1.5;
 
 impl DataSet {
     /// Fills the steps of rounded columns with uniform noise, the same for a row whenever it is read: values on a grid have no density,
-    /// values spread over the cells of the grid have one.
-    pub fn dequantised(mut self) -> Result<Self> {
-        if self.is_given() {
-            self.record.steps = self.rounding()?;
+    /// values spread over the cells of the grid have one. Of all rounded columns, or, unless
+    /// they are among those whose kind is `told`, of whole numbers that are no angles.
+    pub fn dequantised(mut self, every: bool, told: &[usize]) -> Result<Self> {
+        if !self.is_given() {
+            return Ok(self);
+        }
+        let (sample, dim) = self.sample()?;
+        let (mut steps, mut origins) = (vec![0.0; dim], vec![0.0; dim]);
+        for column in 0..dim {
+            let values: Vec<f64> = sample.iter().skip(column).step_by(dim).copied().collect();
+            let whole = values.iter().all(|x| x.fract() == 0.0);
+            let spared = !whole || told.contains(&column) || recognised_period(&values).is_some();
+            if !every && spared {
+                continue;
+            }
+            let first = values.first().copied().unwrap_or(0.0);
+            let step = step(values);
+            if every || step == 1.0 {
+                (steps[column], origins[column]) =
+                    (step, first.rem_euclid(step.max(f64::MIN_POSITIVE)));
+            }
+        }
+        if steps.iter().any(|step| *step > 0.0) {
+            (self.record.steps, self.record.origins) = (steps, origins);
         }
         Ok(self)
     }
@@ -321,6 +342,35 @@ mod tests {
         assert!((spread - 0.1).abs() < 1e-3, "{spread}");
     }
 
+    /// Unasked, whole numbers alone are spread: neither tenths nor angles in whole degrees. Where the grid begins is known.
+    #[test]
+    fn whole_numbers_are_told_from_other_grids() {
+        let values: Vec<f64> = (0..1500)
+            .flat_map(|i| {
+                let k = f64::from(i * i % 13);
+                [k - 4.0, 0.1 * k, f64::from(i * 7 % 360) - 180.0, k + 0.25]
+            })
+            .collect();
+        let set = || DataSet::from_array("a", values.clone(), 1500, 4).unwrap();
+        let own = set().dequantised(false, &[]).unwrap();
+        assert_eq!(own.record().steps, [1.0, 0.0, 0.0, 0.0]);
+        assert!(
+            set()
+                .dequantised(false, &[0])
+                .unwrap()
+                .record()
+                .steps
+                .is_empty()
+        );
+        let all = set().dequantised(true, &[]).unwrap();
+        let steps = &all.record().steps;
+        assert!(steps[0] == 1.0 && (steps[1] - 0.1).abs() < 1e-12 && steps[2] == 1.0);
+        assert_eq!(
+            (all.record().origins[0], all.record().origins[3]),
+            (0.0, 0.25)
+        );
+    }
+
     #[test]
     fn dequantised_rows_fill_their_steps_and_stay_the_same() {
         let values: Vec<f64> = (0..2000)
@@ -334,7 +384,7 @@ mod tests {
             .collect();
         let set = DataSet::from_array("a", values.clone(), 1000, 2)
             .unwrap()
-            .dequantised()
+            .dequantised(true, &[])
             .unwrap();
         assert_eq!(set.record().steps, [1.0, 0.0]);
         let map = Coordinates::identity(2);

@@ -118,6 +118,7 @@ impl DataSet {
             rows: Some(map.view()?.rows()),
             sha256: Some(sha256_hex(map.bytes())),
             steps: Vec::new(),
+            origins: Vec::new(),
             columns: map.names().to_vec(),
             weights: None,
         };
@@ -159,6 +160,7 @@ impl DataSet {
             rows: Some(rows),
             sha256: Some(values.sha256(shape)?),
             steps: Vec::new(),
+            origins: Vec::new(),
             columns: Vec::new(),
             weights: None,
         };
@@ -223,6 +225,7 @@ impl DataSet {
             rows: samples,
             sha256: None,
             steps: Vec::new(),
+            origins: Vec::new(),
             columns: Vec::new(),
             weights: None,
         };

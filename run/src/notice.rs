@@ -20,6 +20,11 @@ pub enum Notice {
         /// Rows there are to train on.
         to: usize,
     },
+    /// Columns of whole numbers.
+    Whole {
+        /// Their names.
+        columns: String,
+    },
     /// Rows have weights.
     Weighted {
         /// Rows there are.
@@ -82,6 +87,13 @@ impl Notice {
     /// The notice in words.
     pub fn words(&self) -> Words {
         match self {
+            Self::Whole { columns } => words!(
+                "whole numbers: ",
+                columns,
+                " (learned spread over their steps, and samples are rounded: ",
+                Setting::new("dequantise"),
+                ")"
+            ),
             Self::Weighted { rows, effective } => words!(
                 rows,
                 format!(" weighted rows, worth {effective:.0} equally weighted ones")

@@ -97,7 +97,6 @@ impl Preparation {
         }
         facts.base = fit_base(&outline, sets, pool, isa)?;
         let mut resolved = resolve(settings, &facts)?;
-        resolved.settings.dequantise.get_or_insert(false);
         odd.extend(coarse(sets, facts.base.as_ref())?);
         // One scale for all columns is what narrow ones suffer from.
         odd.retain(|notice| {
@@ -106,6 +105,9 @@ impl Preparation {
         });
         resolved.notices.extend(odd);
         resolved.notices.extend(sets.iter().filter_map(worth));
+        if resolved.settings.dequantise.is_none() {
+            resolved.notices.extend(sets.iter().filter_map(whole));
+        }
         let content = Content {
             spec: resolved.spec.clone(),
             standardisation: resolved.standardisation.clone(),
@@ -307,11 +309,8 @@ impl Preparation {
 fn coarse(sets: &[DataSet], base: Option<&FoundBase>) -> Result<Vec<Notice>> {
     let mut notices = Vec::new();
     for set in sets.iter().filter(|set| set.is_given()) {
-        let steps = if set.record().steps.is_empty() {
-            set.rounding()?
-        } else {
-            Vec::new()
-        };
+        // Columns that are spread over their steps are rounded no more.
+        let steps = set.rounding()?;
         let rounded = |column: &usize| steps[*column] > 0.0;
         if let Some(first) = (0..steps.len()).find(rounded) {
             notices.push(Notice::Rounded {
@@ -346,6 +345,19 @@ fn refuse_weightless(shares: Option<&[Shuffled; 2]>) -> Result<()> {
             Setting::new("held_out")
         ))),
     }
+}
+
+/// Columns of whole numbers that were spread over their steps unasked.
+fn whole(set: &DataSet) -> Option<Notice> {
+    let record = set.record();
+    let name = |(j, step): (usize, &f64)| {
+        let name = record.columns.get(j);
+        (*step > 0.0).then(|| name.cloned().unwrap_or_else(|| j.to_string()))
+    };
+    let columns: Vec<String> = record.steps.iter().enumerate().filter_map(name).collect();
+    (!columns.is_empty()).then(|| Notice::Whole {
+        columns: columns.join(", "),
+    })
 }
 
 /// What weighted rows are worth.

@@ -65,7 +65,7 @@ pub struct Settings {
     pub positive: Option<String>,
     /// Columns that lie between bounds, column:low:high, "2:0:1" [default: none]
     pub bounded: Option<String>,
-    /// Add uniform noise as wide as one step to columns whose values are rounded [default: false]
+    /// Add uniform noise as wide as one step to columns whose values are rounded [default: to columns of whole numbers that are no angles]
     pub dequantise: Option<bool>,
     /// Share of the rows that is never trained on, 0 for none [default: 100 rows of those given, no less than 0.05 and no more than 0.2 of them; none of fewer than 60]
     pub held_out: Option<f64>,

@@ -5,6 +5,7 @@ use crate::data::DataSet;
 use crate::endpoints::{open, rows};
 use crate::error::{Error, Result};
 use crate::files::{model_path, read_model};
+use crate::kinds::told;
 use crate::machine::Machine;
 use crate::origin::Origin;
 use crate::particles::viewed;
@@ -252,12 +253,17 @@ fn extend(saved: &mut Settings, wanted: &mut Settings) -> Option<String> {
     ))
 }
 
-/// The data with the steps of rounded values filled, if that is asked for.
+/// The data with the steps of rounded values filled, if that is asked for; unasked, those of whole numbers.
 fn dequantised(settings: &Settings, sets: Vec<DataSet>) -> Result<Vec<DataSet>> {
-    if settings.dequantise == Some(true) {
-        sets.into_iter().map(DataSet::dequantised).collect()
-    } else {
-        Ok(sets)
+    let plain = sets.len() == 1 && settings.particles.is_none();
+    let spread = |set: DataSet, every: bool| {
+        let told = told(settings, &set.record().columns, set.columns_given()?)?;
+        set.dequantised(every, &told)
+    };
+    match settings.dequantise {
+        Some(true) => sets.into_iter().map(|set| spread(set, true)).collect(),
+        None if plain => sets.into_iter().map(|set| spread(set, false)).collect(),
+        _ => Ok(sets),
     }
 }
 

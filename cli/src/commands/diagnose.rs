@@ -16,8 +16,9 @@ Examples:
   diffclf diagnose model.safetensors new-samples.npy --json verdict.json
   diffclf diagnose runs/mog40                   a built-in system needs no file: rows are drawn afresh
 
-Give rows that were not trained on if you have them. If you give the very file of the training, the rows held out
-there are found and used. Each check ends in pass, warn or fail, with what it means and what to do.
+Give rows that were not trained on if you have them. If you give the very file of the training, the
+rows held out there are found and used. Each check ends in pass, warn or fail, with what it means
+and what to do.
 
 Exit codes: 0 all checks passed, 4 passed with warnings, 1 a check failed, 2 wrong usage or input.";
 

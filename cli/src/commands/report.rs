@@ -21,8 +21,9 @@ Examples:
   diffclf report runs/mine --data samples.npy -o page.html --figures pictures
   diffclf report runs/mog40 --pair 0,5          a built-in system needs no file
 
-The page needs nothing but a browser: no network, no other file. `diffclf train` writes one at its end. Pictures of
-data in more than two dimensions show two columns (--pair, counted from 0) or the two principal axes.";
+The page needs nothing but a browser: no network, no other file. `diffclf train` writes one at its
+end. Pictures of data in more than two dimensions show two columns (--pair, counted from 0) or the
+two principal axes.";
 
 /// One page about a run: densities, samples, verdicts, losses, settings, citation.
 #[derive(Debug, clap::Args)]

@@ -18,10 +18,11 @@ Examples:
   diffclf surface runs/mine --along phi --along psi --bins 36 -o surface.csv
   diffclf surface runs/mine data.npy --along \"sqrt(x0^2 + x1^2)\" -o radius.csv
 
-The free energy is -log of the density along the columns, all others integrated out, in kT above its lowest bin. The table has the
-middle of each bin, then free energy and standard error by the learned density and, where there are rows, by their histogram.
-The error of the density is that of the integral; what the model itself is wrong by shows in the difference of both.
-An expression instead of a column is a free energy along an observable: diffclf weight --help tells what can be written.";
+The free energy is -log of the density along the columns, all others integrated out, in kT above its
+lowest bin. The table has the middle of each bin, then free energy and standard error by the learned
+density and, where there are rows, by their histogram. The error of the density is that of the
+integral; what the model itself is wrong by shows in the difference of both. An expression instead
+of a column is a free energy along an observable: diffclf weight --help tells what can be written.";
 
 /// Free energy along one or two columns.
 #[derive(Debug, clap::Args)]

@@ -20,12 +20,13 @@ Examples:
   diffclf weight runs/mine --where \"phi > 0 and psi < 1\" --where \"x0^2 + x1^2 < 4\"
   diffclf weight runs/mine new_rows.npy --where \"-pi/2 < phi < 0\" --json weights.json
 
-Columns are called by their names, or x0, x1, ... in their order; `a name with blanks` stands in backticks. Numbers: + - * / ^, pi,
-sin cos tan asin acos atan atan2 sinh cosh tanh exp log sqrt abs min max. Conditions: < <= > >= == !=, and, or, not; a < x < b.
+Columns are called by their names, or x0, x1, ... in their order; `a name with blanks` stands in
+backticks. Numbers: + - * / ^, pi, sin cos tan asin acos atan atan2 sinh cosh tanh exp log sqrt abs
+min max. Conditions: < <= > >= == !=, and, or, not; a < x < b.
 
-Data: the share of rows, with an error that counts rows of a series for what they are worth. Density: the integral of the learned density
-over the region, with the error of the integral; it needs an energy on a mixture, as models of given rows have. Samples: the share
-of generated ones.";
+Data: the share of rows, with an error that counts rows of a series for what they are worth.
+Density: the integral of the learned density over the region, with the error of the integral; it
+needs an energy on a mixture, as models of given rows have. Samples: the share of generated ones.";
 
 /// Weight of a region, in data, density and samples.
 #[derive(Debug, clap::Args)]

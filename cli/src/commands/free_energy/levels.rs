@@ -14,9 +14,10 @@ Examples:
   diffclf free-energy levels model.safetensors samples.npy --levels 64 --page levels.html
   diffclf free-energy levels bridge.safetensors a.npy --end b.npy
 
-The data are noised as the process does, and MBAR over the learned energies at these levels says what F(t) should be. The gap
-log Z_t + F(t), zero for a perfect model, is the model's own error bar: by so much the levels' weights are off. Rows that were
-trained on are left out where they are known; errors hold for rows that all levels share.";
+The data are noised as the process does, and MBAR over the learned energies at these levels says
+what F(t) should be. The gap log Z_t + F(t), zero for a perfect model, is the model's own error bar:
+by so much the levels' weights are off. Rows that were trained on are left out where they are known;
+errors hold for rows that all levels share.";
 
 /// Check a model's F(t) by MBAR over its own energies.
 #[derive(Debug, clap::Args)]
