@@ -31,7 +31,7 @@ pub struct Curve<'a> {
 }
 
 const WIDTH: f64 = 520.0;
-const LEFT: f64 = 64.0;
+const LEFT: f64 = 80.0;
 const RIGHT: f64 = 14.0;
 const TOP: f64 = 12.0;
 const FIELD: f64 = 250.0;

@@ -78,7 +78,7 @@ impl Heatmap<'_> {
             &mut svg,
             format_args!(
                 "<text transform=\"translate({} {}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
-                WIDTH - 6.0,
+                WIDTH - 10.0,
                 TOP + SIDE / 2.0,
                 escape(&self.colour.label)
             ),

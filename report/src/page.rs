@@ -65,7 +65,7 @@ h1{font-size:1.75rem;line-height:1.2;margin:1rem 0 .3rem}\
 h2{font-size:1.25rem;margin:2.4rem 0 .6rem;padding-top:.6rem;border-top:1px solid var(--rule)}\
 h3{font-size:1rem;margin:0}\
 p{max-width:46rem}.lead{color:var(--soft);margin:.2rem 0 1rem}\
-.scroll{overflow-x:auto}\
+.scroll{overflow-x:auto;margin:1.1rem 0}\
 table{border-collapse:collapse;font-variant-numeric:tabular-nums}\
 caption{text-align:left;color:var(--soft);padding-bottom:.4rem}\
 th,td{padding:.3rem .8rem;border-bottom:1px solid var(--rule);text-align:right;white-space:nowrap}\

@@ -214,6 +214,16 @@ impl Judging {
             })
     }
 
+    /// All rows that are known, trained on and not, in the model's coordinates: those of the start, and those of the second endpoint.
+    pub fn all_rows(&self) -> (Vec<f64>, Option<Vec<f64>>) {
+        let all = |end: &Endpoint| {
+            let mut rows = end.trained.clone().unwrap_or_default();
+            rows.extend(&end.fresh);
+            rows
+        };
+        (all(&self.endpoints[0]), self.endpoints.get(1).map(all))
+    }
+
     fn data<'a>(&'a self, of: impl Fn(&'a Endpoint) -> Option<&'a [f64]>) -> Option<Data<'a>> {
         Some(Data {
             start: of(&self.endpoints[0])?,

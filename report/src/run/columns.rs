@@ -76,7 +76,10 @@ pub fn columns(material: &Material, page: &mut Page, album: &mut Album) {
             dim,
         }
     };
-    let data = in_data(judging.rows().start.to_vec(), None);
+    let Some((rows, _)) = &material.shown else {
+        return;
+    };
+    let data = in_data(rows.clone(), None);
     let time = content.spec.grid.t_min();
     let (model, what) = match material.energy.weighted_draws(time, DRAWS, material.seed) {
         Some(found) => (
@@ -91,18 +94,17 @@ pub fn columns(material: &Material, page: &mut Page, album: &mut Album) {
     page.heading("Column by column");
     let shown = dim.min(SINGLE);
     let all = if shown < dim {
-        format!("The first {shown} of {dim} columns: ")
+        format!("The first {shown} of {dim} columns. Shown is ")
     } else {
-        String::new()
+        "Shown is ".into()
     };
     page.paragraph(&format!(
-        "{all}{what} beside a histogram of the data; then the pairs of columns that are most correlated, as free energies, -log p in kT above the lowest bin \
-         (lines at 1, 2 and 4 kT)."
+        "{all}the {what} beside a histogram of the data; then the pairs of columns that are most correlated, as free energies, -log p in kT above the \
+         lowest bin (lines at 1, 2 and 4 kT)."
     ));
     let figures: Vec<_> = (0..shown)
         .map(|column| {
-            let both = data.column(column).chain(model.column(column));
-            let axis = axis_of_column(content, column, both);
+            let axis = axis_of_column(content, column, data.column(column));
             let name = name_of(content, column);
             let centre = |k: usize| axis.value((k as f64 + 0.5) / BINS as f64);
             let learned = model.density(&[(column, &axis)], BINS);
@@ -132,12 +134,9 @@ pub fn columns(material: &Material, page: &mut Page, album: &mut Album) {
             album.figure(&format!("column-{column}"), svg, &name)
         })
         .collect();
-    page.figures(&figures);
+    page.wide_figures(&figures);
     for (i, j) in pairs(&data, shown) {
-        let axis = |column: usize| {
-            let both = data.column(column).chain(model.column(column));
-            axis_of_column(content, column, both)
-        };
+        let axis = |column: usize| axis_of_column(content, column, data.column(column));
         let (x, y) = (axis(i), axis(j));
         let densities = model.density(&[(i, &x), (j, &y)], CELLS);
         let largest = densities.iter().copied().fold(0.0, f64::max);

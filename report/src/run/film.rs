@@ -8,7 +8,7 @@ use crate::heatmap::Heatmap;
 use crate::page::Frame;
 use crate::scatter::Scatter;
 use diffclf::energy::{Energy, Prior};
-use diffclf::metric::diagnose::Noised;
+use diffclf::metric::diagnose::{Data, Noised};
 use diffclf::sample::{Sampler, Task};
 
 /// Frames of a film.
@@ -72,11 +72,16 @@ fn name(material: &Material, time: f64) -> String {
 
 /// Noised rows in the user's coordinates.
 fn noised(material: &Material, time: f64) -> Vec<f64> {
-    let Some(judging) = &material.judging else {
+    let Some((start, end)) = &material.shown else {
         return Vec::new();
     };
-    let process = &material.content.spec.process;
-    let mut points = Noised::new(judging.rows(), process, material.seed).points(time, POINTS);
+    let spec = &material.content.spec;
+    let rows = Data {
+        start,
+        end: end.as_deref(),
+        dim: spec.dim,
+    };
+    let mut points = Noised::new(rows, &spec.process, material.seed).points(time, POINTS);
     material.content.standardisation.to_data(&mut points);
     points
 }

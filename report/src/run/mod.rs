@@ -35,6 +35,8 @@ struct Material {
     content: Content,
     energy: LearnedEnergy<f32>,
     judging: Option<Judging>,
+    /// The rows that pictures show, trained on and not.
+    shown: Option<(Vec<f64>, Option<Vec<f64>>)>,
     diagnosis: Option<Diagnosis>,
     /// Why there is no diagnosis.
     problem: Option<String>,
@@ -168,6 +170,7 @@ fn gather(wish: &Wish<'_>) -> Result<Material> {
         diagnosis: diagnosis.ok(),
         exact,
         evaluation,
+        shown: judging.as_ref().map(Judging::all_rows),
         judging,
         energy,
         content,

@@ -148,7 +148,9 @@ fn samples(material: &Material, page: &mut Page, album: &mut Album) {
     };
     let dim = material.content.spec.dim;
     // As many of both, from all over the rows.
-    let rows = judging.rows().start;
+    let Some((rows, _)) = &material.shown else {
+        return;
+    };
     let made = judging.generated.as_ref().map_or(usize::MAX, Vec::len);
     let count = POINTS.min(rows.len() / dim).min(made / dim);
     let cut = |rows: &[f64]| -> Vec<f64> {
