@@ -80,6 +80,7 @@ impl Comparison {
                 }],
                 units: "kT".into(),
                 streams: diffclf::rng::STREAMS,
+                levelled: None,
             },
         }
     }
