@@ -28,9 +28,15 @@ pub struct DataRecord {
     /// Width of the uniform noise that was added to each column because its values are rounded; empty if none was.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<f64>,
+    /// A value of each such column, modulo its step: where the grid of its values begins; empty for zero.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub origins: Vec<f64>,
     /// Names of the columns, where the rows came with any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub columns: Vec<String>,
+    /// SHA-256 of the weights of the rows, where they had any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weights: Option<String>,
 }
 
 /// How the model was trained.

@@ -57,6 +57,9 @@ impl Rows for InOrder<'_> {
             *out = f64::from(x);
         }
     }
+    fn weight(&self, row: usize) -> Option<f64> {
+        self.0.is_weighted().then(|| self.0.weight(row))
+    }
 }
 
 /// Fits the base that the outline of a run asks for.

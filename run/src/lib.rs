@@ -51,6 +51,7 @@ pub mod train;
 pub mod trajectory;
 pub mod values;
 pub mod watch;
+pub mod weights;
 pub mod words;
 
 pub use error::{Error, Result};

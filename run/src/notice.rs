@@ -20,6 +20,18 @@ pub enum Notice {
         /// Rows there are to train on.
         to: usize,
     },
+    /// Columns of whole numbers.
+    Whole {
+        /// Their names.
+        columns: String,
+    },
+    /// Rows have weights.
+    Weighted {
+        /// Rows there are.
+        rows: usize,
+        /// Equally weighted rows that they are worth.
+        effective: f64,
+    },
     /// Columns of a kind of their own.
     Kinds {
         /// What they are, in words.
@@ -75,6 +87,17 @@ impl Notice {
     /// The notice in words.
     pub fn words(&self) -> Words {
         match self {
+            Self::Whole { columns } => words!(
+                "whole numbers: ",
+                columns,
+                " (learned spread over their steps, and samples are rounded: ",
+                Setting::new("dequantise"),
+                ")"
+            ),
+            Self::Weighted { rows, effective } => words!(
+                rows,
+                format!(" weighted rows, worth {effective:.0} equally weighted ones")
+            ),
             Self::NothingHeldOut { rows } => words!(
                 "no rows held out: of ",
                 rows,

@@ -49,6 +49,8 @@ fn usual_width(rows: Option<usize>) -> usize {
 pub struct Facts {
     /// Rows, of the smaller of two endpoints; none if they are drawn afresh at every step.
     pub rows: Option<usize>,
+    /// Equally weighted rows that they are worth, where they have weights.
+    pub effective: Option<usize>,
     /// The rows were given, in a file or an array, and not drawn from a built-in system.
     pub given: bool,
     /// There is a second endpoint.
@@ -219,7 +221,10 @@ impl Filling {
             objective: ObjectiveName::Dsm,
             weight: 1.0,
         }];
-        let mut stages = vec![stage(steps, terms)];
+        let mut stages = vec![stage(steps, terms.clone())];
+        for more in s.more_steps.iter().flatten() {
+            stages.push(stage(*more, terms.clone()));
+        }
         if score_steps > 0 {
             stages.insert(0, stage(score_steps, score));
         }
@@ -272,13 +277,14 @@ impl Filling {
             return Ok(None);
         };
         // A fixed set drawn from a system stands for an experiment of the paper, which trains on all of it.
-        let enough = rows >= FEWEST_ROWS && facts.given;
+        let worth = facts.effective.unwrap_or(rows);
+        let enough = worth >= FEWEST_ROWS && facts.given;
         if s.held_out.is_none() && facts.given && !enough {
-            self.notices.push(Notice::NothingHeldOut { rows });
+            self.notices.push(Notice::NothingHeldOut { rows: worth });
         }
         let share = *s
             .held_out
-            .get_or_insert(if enough { usual_share(rows) } else { 0.0 });
+            .get_or_insert(if enough { usual_share(worth) } else { 0.0 });
         if share == 0.0 {
             return Ok(None);
         }
@@ -459,7 +465,8 @@ impl Filling {
         self.notices.extend(notice);
         let s = &mut self.settings;
         spec.grid = smallest_time::grid(s, &process, finest)?;
-        let rows = facts.rows.filter(|_| facts.given && s.particles.is_none());
+        let rows = facts.effective.or(facts.rows);
+        let rows = rows.filter(|_| facts.given && s.particles.is_none());
         let network = NetworkChoice::of(s)?;
         let usual = network.usual_width().unwrap_or(usual_width(rows));
         let (width, depth) = (
@@ -576,6 +583,7 @@ mod tests {
     fn rows(rows: usize) -> Facts {
         Facts {
             rows: Some(rows),
+            effective: None,
             given: true,
             has_end: false,
             columns: None,
