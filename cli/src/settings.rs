@@ -127,6 +127,16 @@ pub struct SettingsArgs {
         help_heading = "Data"
     )]
     pub rotate: Option<bool>,
+    /// When the training ends, solve for F(t) of all levels by MBAR, and keep it if it tells levels of other rows apart better [default: true, where an objective compares the levels of a diffusion on a Gaussian]
+    #[arg(
+        long,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        value_name = "BOOL",
+        help_heading = "Training"
+    )]
+    pub levelling: Option<bool>,
     /// Turn each row of particles onto the first one, without a reflection; so are rows that the model is asked about
     #[arg(
         long,

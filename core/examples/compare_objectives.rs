@@ -82,6 +82,7 @@ impl Comparison {
                 }],
                 units: "kT".into(),
                 streams: diffclf::rng::STREAMS,
+                levelled: None,
             },
         }
     }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::energy::{Coordinates, Energy, InDataCoordinates, LearnedEnergy, ModelSpec, OfRows};
 use crate::engine::{Isa, Pool};
 use crate::format::model::{ModelFile, Tensor};
+use crate::metric::Estimate;
 use crate::particles::{Frame, View};
 use crate::train::{State, TrainSettings};
 use crate::{Error, Result};
@@ -55,6 +56,9 @@ pub struct Record {
     /// Version of the random streams ([`crate::rng::STREAMS`]); files from before there was a number have version 1.
     #[serde(default = "first_streams")]
     pub streams: u32,
+    /// By how much F(t) was moved when the training ended, in nats at the level where it was most; absent: it stayed as it was learned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub levelled: Option<Estimate>,
 }
 
 fn first_streams() -> u32 {

@@ -59,6 +59,8 @@ class Settings(TypedDict, total=False):
     """The centre of all particles is no part of the model (free), or one like any other (kept)."""
     rotate: bool
     """Turn each row of particles at random when it is trained on."""
+    levelling: bool
+    """Solve for F(t) of all levels when the training ends."""
     align: bool
     """Turn each row of particles onto the first one, without a reflection."""
     particles: int

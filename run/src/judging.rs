@@ -256,6 +256,7 @@ impl Judging {
             endless: spec.process.is_interpolant()
                 && spec.network.particles().is_some()
                 && !spec.without_centre,
+            levelled: content.record.levelled,
         }
     }
 

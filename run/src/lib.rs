@@ -25,6 +25,7 @@ pub mod judging;
 pub mod kinds;
 mod known_end;
 pub mod last_word;
+mod level;
 pub mod machine;
 pub mod memory;
 pub mod molecule;

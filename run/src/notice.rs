@@ -128,7 +128,7 @@ impl Notice {
             ),
             Self::Edges { components } => words!(
                 format!(
-                    "the data have edges ({components} Gaussians are not too many for them): the network sees waves of the columns (",
+                    "the data have edges ({components} Gaussians are not enough for them, and kernels do better): the network sees waves of the columns (",
                 ),
                 Setting::to("network", "waves"),
                 ") and the energy stands on one Gaussian, held down by the anchor; ",

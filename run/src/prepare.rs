@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::kinds::Kinds;
 use crate::known_end;
 use crate::last_word::{HeldOutRows, MOST_ROWS};
+use crate::level::Levels;
 use crate::machine::Machine;
 use crate::memory;
 use crate::notice::Notice;
@@ -119,6 +120,7 @@ impl Preparation {
                 data: sets.iter().map(|set| set.record().clone()).collect(),
                 units: "kT".into(),
                 streams: STREAMS,
+                levelled: None,
             },
         };
         Self::of(resolved, content, None, sets)
@@ -259,6 +261,7 @@ impl Preparation {
             data: sets.iter().map(|set| set.record().clone()).collect(),
             units: "kT".into(),
             streams: STREAMS,
+            levelled: None,
         };
         let mut prepared = Self::of(resolved, content, None, sets)?;
         let mut state = prepared.trainer(pool, isa)?.state().clone();
@@ -279,6 +282,7 @@ impl Preparation {
             nats: (f64::INFINITY, 0.0),
             finest: ends.start.smallest_width(),
             multiplicity: 1.0,
+            kernels_ahead: None,
             ends,
         });
         let mut resolved = resolve(settings, &facts)?;
@@ -293,6 +297,16 @@ impl Preparation {
         Some(Endpoints {
             start: source(self.feeds.first()?)?.clone(),
             end: self.feeds.get(1).and_then(source).cloned(),
+        })
+    }
+
+    /// Rows for F(t) of all levels: those that are trained on, and others to judge by where there are any.
+    pub fn levels(&self) -> Result<Levels> {
+        Ok(Levels {
+            fit: self
+                .endpoints(|feed| Some(&feed.train))
+                .ok_or(Error::Nothing)?,
+            check: self.held_out(),
         })
     }
 

@@ -228,6 +228,7 @@ impl Filling {
         if score_steps > 0 {
             stages.insert(0, stage(score_steps, score));
         }
+        let levelling = *s.levelling.get_or_insert(true);
         let positive = |value: f64| if value == 0.0 { None } else { Some(value) };
         Ok(TrainSettings {
             seed: *s.seed.get_or_insert(0),
@@ -238,6 +239,7 @@ impl Filling {
             average: positive(*s.average.get_or_insert(0.999)),
             held_out,
             rotate: Treatment::of(&self.settings)?.is_some_and(|of| of.rotate),
+            levelling,
             stages,
         })
     }
@@ -710,6 +712,7 @@ mod tests {
             nats: (-3.0, 0.1),
             finest,
             multiplicity: 1.0,
+            kernels_ahead: None,
         }
     }
 
@@ -753,13 +756,23 @@ mod tests {
             (resolved.spec.base, resolved.settings.objective.as_deref()),
             (None, Some("dsm+diffclf"))
         );
-        // As many components as there are: edges, unless something else is asked for.
+        // As many components as there are, and kernels that do better: edges, unless something else is asked for.
         let spread = Spread::Diagonal {
             variances: vec![0.3; 48 * 3],
             basis: None,
         };
         let many = MixtureBase::new(3, vec![1.0 / 48.0; 48], vec![0.2; 48 * 3], spread).unwrap();
-        facts.base.as_mut().unwrap().ends.start = many;
+        let base = facts.base.as_mut().unwrap();
+        assert!(crate::edges::likely(&many, 5000, &[]));
+        assert!(!crate::edges::likely(&many, 5000, &[0.0, 6.28, 0.0]));
+        (base.ends.start, base.nats.0) = (many, -3.0);
+        let kept = resolve(&Settings::default(), &facts).unwrap();
+        assert!(kept.spec.base.is_some());
+        for (ahead, edges) in [(-0.04, false), (0.02, true)] {
+            facts.base.as_mut().unwrap().kernels_ahead = Some(ahead);
+            let found = resolve(&Settings::default(), &facts).unwrap();
+            assert_eq!(found.spec.base.is_none(), edges);
+        }
         let served = resolve(&Settings::default(), &facts).unwrap();
         assert!(matches!(served.spec.network, NetworkSpec::Waves { .. }));
         assert_eq!(served.spec.base, None);

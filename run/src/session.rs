@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::last_word::{HeldOutRows, LastWord, last_word, normalise};
+use crate::level::{Levels, level};
 use crate::origin::Origin;
 use crate::run_folder::{Log, RunFolder};
 use crate::watch::{Bar, Watch, duration_text};
@@ -36,6 +37,8 @@ pub struct Session {
     pub origins: Vec<Origin>,
     /// Rows that have the last word.
     pub held_out: Option<HeldOutRows>,
+    /// Rows for F(t) of all levels.
+    pub levels: Levels,
     /// Threads.
     pub pool: Arc<Pool>,
     /// Kernels.
@@ -187,6 +190,7 @@ impl Session {
     fn write_last(&self, state: &State) -> Result<Option<LastWord>> {
         let mut model = self.model(state);
         normalise(&mut model, &self.pool, self.isa)?;
+        level(&mut model, &self.levels, &self.pool, self.isa)?;
         let word = match &self.held_out {
             Some(rows) => Some(last_word(&mut model, rows, &self.pool, self.isa)?),
             None => None,

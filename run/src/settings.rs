@@ -92,6 +92,8 @@ pub struct Settings {
     pub centre: Option<CentreKind>,
     /// Turn each row of particles at random when it is trained on [default: for a transformer, unless rows are aligned]
     pub rotate: Option<bool>,
+    /// Solve for F(t) of all levels when the training ends [default: true, where an objective compares levels]
+    pub levelling: Option<bool>,
     /// Turn each row of particles onto the first one, without a reflection [default: false]
     pub align: Option<bool>,
     /// How the network gives the energy [default: follows process and network]

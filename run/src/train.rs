@@ -74,6 +74,7 @@ fn run(job: Job, sets: Option<Vec<DataSet>>) -> Result<()> {
     let isa = isa_of(&preparation.settings)?;
     let trainer = preparation.trainer(job.pool.clone(), isa)?;
     let held_out = preparation.held_out_rows.clone();
+    let levels = preparation.levels()?;
     let (log, seconds) = folder.log(trainer.state().step)?;
     Session {
         folder,
@@ -85,6 +86,7 @@ fn run(job: Job, sets: Option<Vec<DataSet>>) -> Result<()> {
         watch: job.watch,
         origins,
         held_out,
+        levels,
         pool: job.pool,
         isa,
     }
