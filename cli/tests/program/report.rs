@@ -61,24 +61,25 @@ fn pictures_are_files_too_and_known_systems_show_their_truth() {
     assert_page(
         &place.text("run/report.html"),
         &[
-            "exact density",
+            "exact free energy",
             "R² of log-densities",
             "fresh rows of two-modes",
         ],
     );
     for name in [
-        "density-learned-00.png",
-        "density-learned-00.svg",
-        "density-exact-10.svg",
+        "free-energy-learned-00.png",
+        "free-energy-learned-00.svg",
+        "free-energy-exact-10.svg",
         "data.svg",
         "generated-samples.svg",
         "loss-dsm.svg",
         "calibration.svg",
-        "overlap.png",
+        "overlap.svg",
     ] {
         assert!(place.path(&format!("pictures/{name}")).is_file(), "{name}");
     }
-    assert_eq!(place.bytes("pictures/overlap.png")[..4], *b"\x89PNG");
+    let picture = place.bytes("pictures/free-energy-learned-00.png");
+    assert_eq!(picture[..4], *b"\x89PNG");
     place.refused(
         "report run -o other.html --figures pictures --points 200",
         2,
@@ -127,7 +128,7 @@ fn every_dimension_and_process_has_a_page() {
         &html,
         &[
             "albergo2023stochastic",
-            "exact density",
+            "exact free energy",
             "No samples were generated",
         ],
     );
