@@ -145,6 +145,12 @@ purposes! {
     Velocity = 61,
     /// Halves of a sample that are compared with each other.
     Halve = 62,
+    /// Noise on the states of a step.
+    Flip(part: Part) = 63,
+    /// Sites whose changes a step looks at.
+    Sites(part: Part) = 64,
+    /// Jumps of a sampler of states.
+    Jump = 65,
 }
 
 /// One step of the splitmix64 sequence (Steele, Lea, Flood 2014): a bijection of 64-bit words with full avalanche.

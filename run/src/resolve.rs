@@ -133,7 +133,7 @@ pub fn outline(settings: &Settings, facts: &Facts) -> Result<Outline> {
         settings: settings.clone(),
         notices: Vec::new(),
     };
-    let held_out = filling.held_out(facts)?.map_or(0.0, |rule| rule.share);
+    let held_out = filling.held_out(facts.rows, facts.given)?.map_or(0.0, |rule| rule.share);
     Ok(Outline {
         base: filling.base(facts)?,
         coordinates: filling.coordinates(facts)?.0,
@@ -165,15 +165,19 @@ pub fn resolve(settings: &Settings, facts: &Facts) -> Result<Resolved> {
 }
 
 /// Settings while their defaults are filled in.
-struct Filling {
-    settings: Settings,
-    notices: Vec<Notice>,
+pub(crate) struct Filling {
+    pub(crate) settings: Settings,
+    pub(crate) notices: Vec<Notice>,
 }
 
 impl Filling {
     fn train(&mut self, facts: &Facts) -> Result<TrainSettings> {
-        let held_out = self.held_out(facts)?;
-        let batch = self.batch(facts);
+        let held_out = self.held_out(facts.rows, facts.given)?;
+        let usual = match self.settings.base {
+            Some(BaseKind::Mixture) => BATCH_ON_MIXTURE,
+            _ => 2048,
+        };
+        let batch = self.batch(usual, facts.rows);
         let s = &mut self.settings;
         let usual = match s.base {
             Some(BaseKind::Mixture) => "dsm+diffclf+0.5*anchor",
@@ -237,29 +241,27 @@ impl Filling {
         })
     }
 
-    fn log_every(&mut self) -> Result<u64> {
+    pub(crate) fn log_every(&mut self) -> Result<u64> {
         match *self.settings.log_every.get_or_insert(10) {
             0 => Err(Error::setting("log_every", 0, "at least 1")),
             steps => Ok(steps),
         }
     }
 
-    fn batch(&mut self, facts: &Facts) -> usize {
-        let usual = match self.settings.base {
-            Some(BaseKind::Mixture) => BATCH_ON_MIXTURE,
-            _ => 2048,
-        };
+    /// Rows per step, no more than there are to train on.
+    pub(crate) fn batch(&mut self, usual: usize, rows: Option<usize>) -> usize {
         let from = self.settings.batch.unwrap_or(usual);
-        let to = lowered_batch(from, facts.rows, self.settings.held_out);
+        let to = lowered_batch(from, rows, self.settings.held_out);
         if to < from {
             self.notices.push(Notice::BatchLowered { from, to });
         }
         *self.settings.batch.insert(to)
     }
 
-    fn held_out(&mut self, facts: &Facts) -> Result<Option<HeldOut>> {
+    /// Rows that are held out of so many, which are given or drawn from a system.
+    pub(crate) fn held_out(&mut self, rows: Option<usize>, given: bool) -> Result<Option<HeldOut>> {
         let s = &mut self.settings;
-        let Some(rows) = facts.rows else {
+        let Some(rows) = rows else {
             if s.held_out.is_some_and(|share| share != 0.0) {
                 return Err(Error::Refused(words!(
                     Setting::new("held_out"),
@@ -270,8 +272,8 @@ impl Filling {
             return Ok(None);
         };
         // A fixed set drawn from a system stands for an experiment of the paper, which trains on all of it.
-        let enough = rows >= FEWEST_ROWS && facts.given;
-        if s.held_out.is_none() && facts.given && !enough {
+        let enough = rows >= FEWEST_ROWS && given;
+        if s.held_out.is_none() && given && !enough {
             self.notices.push(Notice::NothingHeldOut { rows });
         }
         let share = *s
