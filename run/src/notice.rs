@@ -93,7 +93,10 @@ impl Notice {
                 "batch lowered from {from} to {to}: there are no more rows to train on"
             )),
             Self::States { sites, states } => words!(
-                format!("whole numbers from 0 to {}: rows of {sites} sites with {states} states (", states - 1),
+                format!(
+                    "whole numbers from 0 to {}: rows of {sites} sites with {states} states (",
+                    states - 1
+                ),
                 Setting::new("states"),
                 "; for rows of numbers ",
                 Setting::to("states", "0"),

@@ -133,7 +133,9 @@ pub fn outline(settings: &Settings, facts: &Facts) -> Result<Outline> {
         settings: settings.clone(),
         notices: Vec::new(),
     };
-    let held_out = filling.held_out(facts.rows, facts.given)?.map_or(0.0, |rule| rule.share);
+    let held_out = filling
+        .held_out(facts.rows, facts.given)?
+        .map_or(0.0, |rule| rule.share);
     Ok(Outline {
         base: filling.base(facts)?,
         coordinates: filling.coordinates(facts)?.0,

@@ -245,7 +245,10 @@ mod tests {
             Err(Error::RunExists { .. })
         ));
         RunFolder::refuse_existing(&path, true).unwrap();
-        let none = run.checkpoint::<diffclf::model::Content>().unwrap().is_none();
+        let none = run
+            .checkpoint::<diffclf::model::Content>()
+            .unwrap()
+            .is_none();
         assert!(RunFolder::has_run(&path) && none);
         assert_eq!(run.settings().unwrap(), Settings::default());
         assert!(matches!(RunFolder::take(&path), Err(Error::Busy { .. })));

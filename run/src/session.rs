@@ -8,9 +8,7 @@ use crate::watch::{Bar, Watch, duration_text};
 use diffclf::Error as CoreError;
 use diffclf::engine::{Isa, Pool};
 use diffclf::model::{CheckpointOf, Content, Describes, ModelOf};
-use diffclf::train::{
-    End, Losses, Moment, Observer, State, StepReport, Trainer, run,
-};
+use diffclf::train::{End, Losses, Moment, Observer, State, StepReport, Trainer, run};
 use serde_json::json;
 use std::ops::ControlFlow;
 use std::sync::Arc;

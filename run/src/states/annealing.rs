@@ -34,31 +34,53 @@ pub type StatesFound = Annealed;
 
 impl StatesAnnealing {
     /// Anneals.
-    pub fn run(&self, (content, energy): (&Content, &LearnedStates), watch: &dyn Watch) -> Result<Done<StatesFound>> {
+    pub fn run(
+        &self,
+        (content, energy): (&Content, &LearnedStates),
+        watch: &dyn Watch,
+    ) -> Result<Done<StatesFound>> {
         let space = content.spec.space;
         let grid = match self.levels {
             Some(levels) => content.spec.grid.with_levels(levels)?,
             None => content.spec.grid.clone(),
         };
-        memory::refuse_rows("particles", self.particles, space.sites * (8 + content.spec.symbols()), 1)?;
+        memory::refuse_rows(
+            "particles",
+            self.particles,
+            space.sites * (8 + content.spec.symbols()),
+            1,
+        )?;
         let side = space.sites.isqrt();
         let lattice = match self.target.as_deref() {
             None => None,
-            Some("ising") if space.states == 2 && side * side == space.sites => Some(Lattice::named_ising(side)),
-            Some("potts") if space.states == 3 && side * side == space.sites => Some(Lattice::named_potts(side)),
+            Some("ising") if space.states == 2 && side * side == space.sites => {
+                Some(Lattice::named_ising(side))
+            }
+            Some("potts") if space.states == 3 && side * side == space.sites => {
+                Some(Lattice::named_potts(side))
+            }
             Some(other) => {
                 return Err(Error::setting(
                     "target",
-                    format!("{other:?} for {} sites of {} states", space.sites, space.states),
+                    format!(
+                        "{other:?} for {} sites of {} states",
+                        space.sites, space.states
+                    ),
                     "ising (2 states) or potts (3 states), on a square number of sites",
                 ));
             }
         };
-        let weight = |row: &[u8]| lattice.as_ref().map_or(0.0, |lattice| lattice.log_weight(row));
+        let weight = |row: &[u8]| {
+            lattice
+                .as_ref()
+                .map_or(0.0, |lattice| lattice.log_weight(row))
+        };
         let anneal = Anneal {
             energy,
             times: grid.times(),
-            target: lattice.is_some().then_some(&weight as &(dyn Fn(&[u8]) -> f64 + Sync)),
+            target: lattice
+                .is_some()
+                .then_some(&weight as &(dyn Fn(&[u8]) -> f64 + Sync)),
             kernel: self.kernel,
             sweeps: self.sweeps,
             resample_below: self.resample_below,

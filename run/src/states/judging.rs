@@ -39,16 +39,27 @@ pub struct StatesJudged {
 
 impl StatesJudgement<'_> {
     /// Judges.
-    pub fn run(&self, (content, energy): (&Content, &LearnedStates), watch: &dyn Watch) -> Result<Done<StatesJudged>> {
+    pub fn run(
+        &self,
+        (content, energy): (&Content, &LearnedStates),
+        watch: &dyn Watch,
+    ) -> Result<Done<StatesJudged>> {
         let exact = exact(content, self.system, self.system_seed)?;
         let grid = match self.levels {
             Some(levels) => content.spec.grid.with_levels(levels)?,
             None => content.spec.grid.clone(),
         };
         let mut bar = watch.begin("evaluate", grid.levels() as u64, 0);
-        let evaluation = metric::evaluate(energy, &exact, grid.times(), self.samples, self.seed, &mut |level| {
-            bar.set(level as u64, &|| "levels".into());
-        })?;
+        let evaluation = metric::evaluate(
+            energy,
+            &exact,
+            grid.times(),
+            self.samples,
+            self.seed,
+            &mut |level| {
+                bar.set(level as u64, &|| "levels".into());
+            },
+        )?;
         let (enumerated, up) = enumerate(content, energy, &exact).unzip();
         let found = StatesJudged {
             system: exact.target.name().into(),
@@ -61,7 +72,11 @@ impl StatesJudgement<'_> {
 }
 
 /// Compares all rows at the smallest time.
-pub fn enumerate(content: &Content, energy: &LearnedStates, exact: &ExactStates) -> Option<(Enumerated, Option<(f64, f64)>)> {
+pub fn enumerate(
+    content: &Content,
+    energy: &LearnedStates,
+    exact: &ExactStates,
+) -> Option<(Enumerated, Option<(f64, f64)>)> {
     if content.spec.process.is_masked() {
         return None;
     }

@@ -67,7 +67,12 @@ pub fn exact(content: &Content, name: Option<&str>, seed: Option<u64>) -> Result
     };
     let seed = seed.or(trained.and_then(|data| data.system_seed));
     let space = content.spec.space;
-    let target = system::by_name(&name, Some(space.sites), Some(space.states), seed.unwrap_or(0))?;
+    let target = system::by_name(
+        &name,
+        Some(space.sites),
+        Some(space.states),
+        seed.unwrap_or(0),
+    )?;
     Ok(ExactStates {
         target,
         process: content.spec.process,
@@ -94,7 +99,8 @@ impl crate::session::Trained for Content {
     ) -> Result<Option<String>> {
         let spec = model.content.spec.clone();
         let learned = energy(model, pool.clone(), isa)?;
-        let shift = metric::normalise_last(&learned, &spec, model.content.record.settings.seed) as f32;
+        let shift =
+            metric::normalise_last(&learned, &spec, model.content.record.settings.seed) as f32;
         let place = spec.layout().get("free_energy").map(|e| e.range());
         if let (Some(place), true) = (place, shift.is_finite()) {
             let both = [Some(&mut model.params), model.average.as_mut()];

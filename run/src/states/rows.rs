@@ -4,8 +4,8 @@ use crate::data::{DataSet, Feed, Prepared};
 use crate::error::{Error, Result};
 use crate::last_word::HeldOutRows;
 use crate::prepare::taken;
-use diffclf::discrete::{MOST_STATES, Space};
 use diffclf::discrete::system::Target;
+use diffclf::discrete::{MOST_STATES, Space};
 use diffclf::energy::Coordinates;
 use diffclf::model::DataRecord;
 use diffclf::rng::{Purpose, Stream};
@@ -48,11 +48,15 @@ impl Source for FreshRows {
         if out.len() <= row.len() {
             let row = &mut row[..out.len()];
             self.target.sample(&mut stream, row);
-            out.iter_mut().zip(row).for_each(|(out, s)| *out = f32::from(*s));
+            out.iter_mut()
+                .zip(row)
+                .for_each(|(out, s)| *out = f32::from(*s));
         } else {
             let mut row = vec![0; out.len()];
             self.target.sample(&mut stream, &mut row);
-            out.iter_mut().zip(row).for_each(|(out, s)| *out = f32::from(s));
+            out.iter_mut()
+                .zip(row)
+                .for_each(|(out, s)| *out = f32::from(s));
         }
     }
 }
@@ -75,7 +79,12 @@ impl StatesRows {
     }
 
     /// Rows of a system; with `samples`, so many drawn once.
-    pub fn system(target: Arc<dyn Target>, system_seed: u64, samples: Option<usize>, seed: u64) -> Result<StatesRows> {
+    pub fn system(
+        target: Arc<dyn Target>,
+        system_seed: u64,
+        samples: Option<usize>,
+        seed: u64,
+    ) -> Result<StatesRows> {
         let record = DataRecord {
             name: target.name().into(),
             system_seed: Some(system_seed),
@@ -92,8 +101,14 @@ impl StatesRows {
         let mut values = vec![0f32; count * sites];
         let mut row = vec![0; sites];
         for (k, values) in values.chunks_exact_mut(sites).enumerate() {
-            target.sample(&mut Stream::new(seed, Purpose::Drawn(0), 0, k as u64), &mut row);
-            values.iter_mut().zip(&row).for_each(|(v, s)| *v = f32::from(*s));
+            target.sample(
+                &mut Stream::new(seed, Purpose::Drawn(0), 0, k as u64),
+                &mut row,
+            );
+            values
+                .iter_mut()
+                .zip(&row)
+                .for_each(|(v, s)| *v = f32::from(*s));
         }
         let set = DataSet::from_array(target.name(), values, count, sites)?;
         Ok(StatesRows::Table { set, record })
@@ -128,7 +143,11 @@ impl StatesRows {
                         counts[site * space.states + usize::from(*s)] += 1;
                     }
                 }
-                Ok(Counted { space, counts, rows: DRAWS })
+                Ok(Counted {
+                    space,
+                    counts,
+                    rows: DRAWS,
+                })
             }
             StatesRows::Table { set, .. } => {
                 let Prepared::Fixed(table, map) = Self::prepared(set)? else {
@@ -141,16 +160,27 @@ impl StatesRows {
                 for number in 0..table.rows() {
                     table.copy_row(number, &map, &mut row);
                     for (site, value) in row.iter().enumerate() {
-                        let symbol = symbol_of(*value, states.unwrap_or(MOST_STATES)).ok_or_else(|| {
-                            not_a_symbol(&set.record().name, (number, site), *value, states)
-                        })?;
+                        let symbol =
+                            symbol_of(*value, states.unwrap_or(MOST_STATES)).ok_or_else(|| {
+                                not_a_symbol(&set.record().name, (number, site), *value, states)
+                            })?;
                         counts[site * MOST_STATES + symbol] += 1;
                         most = most.max(symbol);
                     }
                 }
-                let space = Space { sites, states: states.unwrap_or((most + 1).max(2)) };
-                let counts = counts.chunks_exact(MOST_STATES).flat_map(|c| c[..space.states].to_vec()).collect();
-                Ok(Counted { space, counts, rows: table.rows() as u64 })
+                let space = Space {
+                    sites,
+                    states: states.unwrap_or((most + 1).max(2)),
+                };
+                let counts = counts
+                    .chunks_exact(MOST_STATES)
+                    .flat_map(|c| c[..space.states].to_vec())
+                    .collect();
+                Ok(Counted {
+                    space,
+                    counts,
+                    rows: table.rows() as u64,
+                })
             }
         }
     }
@@ -159,14 +189,25 @@ impl StatesRows {
     pub fn feed(&self, batch: usize, seed: u64, share: f64) -> Result<(Feed, Option<HeldOutRows>)> {
         match self {
             StatesRows::Fresh { target, .. } => {
-                let train = Arc::new(FreshRows { target: target.clone(), seed });
-                Ok((Feed { train, held_out: None }, None))
+                let train = Arc::new(FreshRows {
+                    target: target.clone(),
+                    seed,
+                });
+                Ok((
+                    Feed {
+                        train,
+                        held_out: None,
+                    },
+                    None,
+                ))
             }
             StatesRows::Table { set, .. } => {
                 let rows = Self::prepared(set)?;
                 let held_out = match share {
                     0.0 => None,
-                    _ => rows.in_order(0, seed, share).map(|[_, rest]| taken(&rest, set.dim().unwrap_or(1))),
+                    _ => rows
+                        .in_order(0, seed, share)
+                        .map(|[_, rest]| taken(&rest, set.dim().unwrap_or(1))),
                 };
                 Ok((rows.feed(0, batch, seed, share), held_out))
             }
@@ -180,7 +221,12 @@ pub(super) fn symbol_of(value: f32, states: usize) -> Option<usize> {
     (value >= 0.0 && symbol as f32 == value && symbol < states).then_some(symbol)
 }
 
-pub(super) fn not_a_symbol(name: &str, (row, site): (usize, usize), value: f32, states: Option<usize>) -> Error {
+pub(super) fn not_a_symbol(
+    name: &str,
+    (row, site): (usize, usize),
+    value: f32,
+    states: Option<usize>,
+) -> Error {
     let most = states.unwrap_or(MOST_STATES) - 1;
     Error::Usage(format!(
         "{name} holds {value} in row {row}, column {site} (counted from 0), expected a whole number from 0 to {most}: rows of states are symbols of \

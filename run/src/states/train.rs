@@ -39,7 +39,8 @@ pub fn are_meant(job: &Job, sets: Option<&[DataSet]>) -> Result<bool> {
     if s.system.as_deref().is_some_and(system::is_known) {
         return Ok(true);
     }
-    let numbers = s.dequantise.is_some() || s.process.is_some() || s.has_end() || s.particles.is_some();
+    let numbers =
+        s.dequantise.is_some() || s.process.is_some() || s.has_end() || s.particles.is_some();
     let is_npy = |path: &Path| path.extension().is_some_and(|e| e == "npy") && path.is_file();
     match (&s.data, sets) {
         (Some(path), None) if !numbers && job.from.is_none() && is_npy(path) => recognised(path),
@@ -100,7 +101,10 @@ fn resolve(settings: &Settings, rows: &StatesRows) -> Result<Resolved> {
     s.states = Some(counted.space.states);
     let process = Process::by_name(s.noise.get_or_insert_with(|| "uniform".into()))?;
     let mut spec = StatesSpec::new(counted.space, process)?;
-    let spacing = s.spacing.get_or_insert(Named(Spacing::Power { rho: 3.0 })).0;
+    let spacing = s
+        .spacing
+        .get_or_insert(Named(Spacing::Power { rho: 3.0 }))
+        .0;
     let (low, high) = (*s.t_min.get_or_insert(1e-4), *s.t_max.get_or_insert(1.0));
     spec.grid = TimeGrid::new(*s.grid_levels.get_or_insert(128), low, high, spacing)?;
     spec.width = *s.width.get_or_insert(128);
@@ -111,9 +115,16 @@ fn resolve(settings: &Settings, rows: &StatesRows) -> Result<Resolved> {
     let usual = StatesObjectiveName::SUM.to_string();
     let terms: Vec<Term<StatesObjectiveName>> = parse_sum(s.objective.get_or_insert(usual))?;
     let entropy = StatesObjectiveName::ALL[0];
-    let alone = terms.iter().all(|term| term.objective.name() == entropy.name());
-    let most = terms.iter().map(|term| term.objective.objective().level_range().1).min();
-    let levels = *s.levels.get_or_insert(if alone { 1 } else { most.unwrap_or(4).min(4) });
+    let alone = terms
+        .iter()
+        .all(|term| term.objective.name() == entropy.name());
+    let most = terms
+        .iter()
+        .map(|term| term.objective.objective().level_range().1)
+        .min();
+    let levels = *s
+        .levels
+        .get_or_insert(if alone { 1 } else { most.unwrap_or(4).min(4) });
     let steps = *s.steps.get_or_insert(6000);
     let score_steps = *s.score_steps.get_or_insert(0);
     let rate = Rate {
@@ -121,9 +132,19 @@ fn resolve(settings: &Settings, rows: &StatesRows) -> Result<Resolved> {
         decay: *s.decay.get_or_insert(Decay::Cosine),
         warm_up: *s.warm_up.get_or_insert(0),
     };
-    let stage = |steps, objectives| StageSettings { steps, levels, objectives, rate };
-    let first = terms.iter().find(|term| term.objective.name() == entropy.name());
-    let score = first.copied().unwrap_or(Term { objective: entropy, weight: 1.0 });
+    let stage = |steps, objectives| StageSettings {
+        steps,
+        levels,
+        objectives,
+        rate,
+    };
+    let first = terms
+        .iter()
+        .find(|term| term.objective.name() == entropy.name());
+    let score = first.copied().unwrap_or(Term {
+        objective: entropy,
+        weight: 1.0,
+    });
     let mut stages = vec![stage(steps, terms)];
     if score_steps > 0 {
         stages.insert(0, stage(score_steps, vec![score]));
@@ -140,7 +161,12 @@ fn resolve(settings: &Settings, rows: &StatesRows) -> Result<Resolved> {
         rotate: false,
         stages,
     };
-    Ok(Resolved { filling, spec, train, log_every })
+    Ok(Resolved {
+        filling,
+        spec,
+        train,
+        log_every,
+    })
 }
 
 /// The rows that settings or a caller name.
@@ -151,11 +177,18 @@ fn open(settings: &Settings, sets: Option<Vec<DataSet>>) -> Result<StatesRows> {
     match (&settings.data, &settings.system) {
         (Some(path), None) => Ok(StatesRows::given(DataSet::file(path)?)),
         (None, Some(name)) => {
-            let (seed, states) = (settings.system_seed.unwrap_or(0), settings.states.filter(|k| *k > 0));
+            let (seed, states) = (
+                settings.system_seed.unwrap_or(0),
+                settings.states.filter(|k| *k > 0),
+            );
             let target = system::by_name(name, settings.dim, states, seed)?;
             StatesRows::system(target, seed, settings.samples, settings.seed.unwrap_or(0))
         }
-        (Some(_), Some(_)) => Err(Error::Refused(words!("both a file and ", Setting::new("system"), " are given, expected one of them"))),
+        (Some(_), Some(_)) => Err(Error::Refused(words!(
+            "both a file and ",
+            Setting::new("system"),
+            " are given, expected one of them"
+        ))),
         (None, None) => Err(Error::Nothing),
     }
 }
@@ -167,7 +200,11 @@ pub fn train(job: Job, sets: Option<Vec<DataSet>>) -> Result<()> {
     if !job.resume {
         RunFolder::refuse_existing(&job.path, job.force)?;
     }
-    let taken = if goes_on { Some(RunFolder::take(&job.path)?) } else { None };
+    let taken = if goes_on {
+        Some(RunFolder::take(&job.path)?)
+    } else {
+        None
+    };
     let mut settings = match &taken {
         Some(folder) => folder.settings()?,
         None => job.settings.clone(),
@@ -177,7 +214,12 @@ pub fn train(job: Job, sets: Option<Vec<DataSet>>) -> Result<()> {
         settings.refuse_conflicts(&job.settings, folder.path())?;
     }
     let rows = open(&settings, sets)?;
-    let Resolved { mut filling, spec, train, log_every } = resolve(&settings, &rows)?;
+    let Resolved {
+        mut filling,
+        spec,
+        train,
+        log_every,
+    } = resolve(&settings, &rows)?;
     let isa = isa_of(&settings)?;
     let mut content = Content {
         spec,
@@ -201,8 +243,15 @@ pub fn train(job: Job, sets: Option<Vec<DataSet>>) -> Result<()> {
         }
         None => {
             let settings = absolute(filling.settings.clone())?;
-            let name = settings.data.as_ref().map_or_else(|| rows.record().name.clone(), |path| path.display().to_string());
-            let digest = rows.record().sha256.clone().map(|sha256| (sha256, name.replace('\n', " ")));
+            let name = settings.data.as_ref().map_or_else(
+                || rows.record().name.clone(),
+                |path| path.display().to_string(),
+            );
+            let digest = rows
+                .record()
+                .sha256
+                .clone()
+                .map(|sha256| (sha256, name.replace('\n', " ")));
             let digests: Vec<(String, String)> = digest.into_iter().collect();
             RunFolder::create(&job.path, &settings, &digests, job.force)?
         }
@@ -238,7 +287,12 @@ pub fn train(job: Job, sets: Option<Vec<DataSet>>) -> Result<()> {
 }
 
 /// A checkpoint's content, if it is one of this run on these rows.
-fn continued(checkpoint: StatesCheckpoint, content: &Content, state: &mut Option<State>, folder: &Path) -> Result<Content> {
+fn continued(
+    checkpoint: StatesCheckpoint,
+    content: &Content,
+    state: &mut Option<State>,
+    folder: &Path,
+) -> Result<Content> {
     let saved = &checkpoint.content;
     let (found, expected) = (&content.record.data[0], &saved.record.data[0]);
     if found.sha256 != expected.sha256 {
@@ -270,7 +324,14 @@ fn trainer(
         let draws = count.clamp(HELD_OUT_DRAWS, train.batch.max(HELD_OUT_DRAWS));
         (source, draws)
     });
-    let course = StatesCourse::new(&content.spec, train, feed.train, held_out, Arc::clone(&job.pool), isa)?;
+    let course = StatesCourse::new(
+        &content.spec,
+        train,
+        feed.train,
+        held_out,
+        Arc::clone(&job.pool),
+        isa,
+    )?;
     let mut trainer = Trainer::of(course, train)?;
     if let Some(state) = state {
         trainer.resume(state)?;

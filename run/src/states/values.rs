@@ -13,7 +13,12 @@ use diffclf::discrete::sample::{Clipped, Method, Reversal};
 use diffclf::discrete::{Energy, LearnedStates};
 
 /// The symbols of rows of numbers, those of noise included.
-pub(super) fn symbols(content: &Content, name: &str, values: &[f64], dim: usize) -> Result<Vec<u8>> {
+pub(super) fn symbols(
+    content: &Content,
+    name: &str,
+    values: &[f64],
+    dim: usize,
+) -> Result<Vec<u8>> {
     let spec = &content.spec;
     if dim != spec.space.sites {
         return Err(Error::Core(diffclf::Error::Shape {
@@ -25,7 +30,12 @@ pub(super) fn symbols(content: &Content, name: &str, values: &[f64], dim: usize)
     let symbol = |(k, value): (usize, &f64)| {
         let found = symbol_of(*value as f32, spec.symbols());
         found.map(|s| s as u8).ok_or_else(|| {
-            not_a_symbol(name, (k / dim, k % dim), *value as f32, Some(spec.symbols()))
+            not_a_symbol(
+                name,
+                (k / dim, k % dim),
+                *value as f32,
+                Some(spec.symbols()),
+            )
         })
     };
     values.iter().enumerate().map(symbol).collect()
@@ -43,7 +53,11 @@ pub fn densities(
     let (count, grid) = (rows.len() / dim, &content.spec.grid);
     let time = time.unwrap_or(grid.t_min());
     if !(grid.t_min()..=grid.t_max()).contains(&time) {
-        let expected = format!("between {} and {}, the times of the model", grid.t_min(), grid.t_max());
+        let expected = format!(
+            "between {} and {}, the times of the model",
+            grid.t_min(),
+            grid.t_max()
+        );
         return Err(Error::setting("time", time, expected));
     }
     let mut shape = vec![count];
@@ -57,10 +71,18 @@ pub fn densities(
         Quantity::Score => energy.log_ratios(time, &rows, &mut out),
         Quantity::TimeScore => time_scores(energy, time, &rows, &mut out),
         Quantity::FlowLogDensity => {
-            return Err(Error::Usage("states have no probability flow; leave out the flow".into()));
+            return Err(Error::Usage(
+                "states have no probability flow; leave out the flow".into(),
+            ));
         }
     }
-    Ok(Evaluated { values: out, shape, rows: count, time, outside: None })
+    Ok(Evaluated {
+        values: out,
+        shape,
+        rows: count,
+        time,
+        outside: None,
+    })
 }
 
 /// New rows of a model.
@@ -92,7 +114,11 @@ const BLOCK: usize = 4096;
 
 impl StatesGeneration {
     /// Makes them.
-    pub fn run(&self, (content, energy): (&Content, &LearnedStates), watch: &dyn Watch) -> Result<Done<StatesGenerated>> {
+    pub fn run(
+        &self,
+        (content, energy): (&Content, &LearnedStates),
+        watch: &dyn Watch,
+    ) -> Result<Done<StatesGenerated>> {
         let name = self.method.as_deref().unwrap_or("jumps");
         let method = Method::by_name(name)?;
         if self.number == 0 {
@@ -110,7 +136,12 @@ impl StatesGeneration {
             (Some(steps), _) => grid.with_levels(steps.saturating_add(1))?.times().to_vec(),
             (None, _) => grid.times().to_vec(),
         };
-        let reversal = Reversal { energy, method, times: &times, seed: self.seed };
+        let reversal = Reversal {
+            energy,
+            method,
+            times: &times,
+            seed: self.seed,
+        };
         let mut bar = watch.begin("sample", self.number as u64, 0);
         let (mut rows, mut clipped) = (Vec::new(), Clipped::default());
         let mut first = 0;
@@ -130,7 +161,11 @@ impl StatesGeneration {
             }
             first = end;
         }
-        let found = StatesGenerated { rows, method: name.into(), clipped };
+        let found = StatesGenerated {
+            rows,
+            method: name.into(),
+            clipped,
+        };
         Ok(Done::new(found, bar))
     }
 }
