@@ -22,6 +22,11 @@ pub fn system() -> String {
     format!(
         "Learn a built-in system instead of a file: {}",
         System::NAMES.join(", ")
+    ) + &format!(
+        "; of states: {}",
+        diffclf::discrete::system::NAMES
+            .map(|(name, _)| name)
+            .join(", ")
     )
 }
 

@@ -4,6 +4,7 @@ use crate::blindness::Blindness;
 use crate::cell::CellRecord;
 use crate::classifier::Classifier;
 use crate::composition::Composition;
+use crate::ising::Ising;
 use crate::limits::Limits;
 use crate::properties::Properties;
 use crate::stages::Methods;
@@ -47,6 +48,7 @@ pub const CATALOGUE: &[Entry] = &experiments![
     "aldp-cg",
     "properties",
     "limits",
+    "ising-discrete",
 ];
 
 /// Looks an experiment up.
@@ -160,6 +162,8 @@ enum Kind {
     Properties(Properties),
     /// What losses become as times get close.
     Limits(Limits),
+    /// Weights of the two phases of a lattice of spins.
+    Ising(Ising),
 }
 
 /// Something with cells.
@@ -200,6 +204,7 @@ impl Definition {
             Kind::Classifier(classifier) => Ok(Box::new(classifier.at(quick))),
             Kind::Properties(properties) => Ok(Box::new(properties.at(quick))),
             Kind::Limits(limits) => Ok(Box::new(limits)),
+            Kind::Ising(ising) => Ok(Box::new(ising.at(quick))),
         }
     }
 

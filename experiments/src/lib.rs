@@ -17,6 +17,7 @@ mod boltzmann;
 mod classifier;
 mod composition;
 mod gaussian;
+mod ising;
 mod limits;
 mod mueller_brown;
 mod properties;

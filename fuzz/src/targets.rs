@@ -1,6 +1,8 @@
 //! The readers and parsers, each fed with one altered seed. A target returns the size of its input.
 
 use crate::mutate::Dice;
+use diffclf::discrete::model::{StatesCheckpoint, StatesModel};
+use diffclf::discrete::{self, LearnedStates};
 use diffclf::energy::Energy;
 use diffclf::energy::compose::Expression;
 use diffclf::engine::{Isa, Pool};
@@ -108,6 +110,12 @@ pub const TARGETS: &[Target] = &[
         run: resealed_checkpoint,
     },
     Target {
+        name: "states",
+        cost: 4,
+        reads: true,
+        run: states,
+    },
+    Target {
         name: "words",
         cost: 1,
         reads: true,
@@ -159,6 +167,7 @@ pub struct Bench {
     coordinates: Vec<u8>,
     models: Vec<Vec<u8>>,
     checkpoints: Vec<Vec<u8>>,
+    states: Vec<Vec<u8>>,
     texts: Vec<String>,
     cells: Vec<String>,
     config: String,
@@ -256,7 +265,9 @@ impl Bench {
         let pool = Arc::new(Pool::new(1));
         let (mut models, mut checkpoints) = (Vec::new(), Vec::new());
         let (mut config, mut log) = (String::new(), Vec::new());
+        let mut states = Vec::new();
         for (name, stop, more) in [
+            ("states", 2, "states = 4\n"),
             ("mixture", 100, ""),
             ("stopped", 2, ""),
             ("gaussian", 4, "base = \"gaussian\"\nscale = \"common\"\n"),
@@ -276,9 +287,15 @@ impl Bench {
                 pool: pool.clone(),
             };
             // A run that is stopped is an error, and leaves what is wanted.
-            let _ = train_on(job, rows());
+            let symbols = name == "states";
+            let _ = train_on(job, if symbols { symbol_rows() } else { rows() });
             let read =
                 |file: &str| std::fs::read(path.join(file)).expect("the run has left its files");
+            if symbols {
+                states.push(read("model.safetensors"));
+                states.push(read("checkpoint.safetensors"));
+                continue;
+            }
             models.push(read("model.safetensors"));
             checkpoints.push(read("checkpoint.safetensors"));
             if name == "stopped" {
@@ -293,6 +310,7 @@ impl Bench {
             coordinates,
             models,
             checkpoints,
+            states,
             texts: TEXTS.map(String::from).to_vec(),
             cells,
             config,
@@ -309,6 +327,14 @@ fn rows() -> Vec<DataSet> {
         .map(|i| (f64::from(i) * 0.7).sin() + f64::from(i % 3) * 1.3)
         .collect();
     DataSet::from_array("rows", values, 100, 2)
+        .into_iter()
+        .collect()
+}
+
+/// Rows of symbols.
+fn symbol_rows() -> Vec<DataSet> {
+    let values: Vec<f64> = (0..300).map(|i| f64::from(i * i % 7 % 4)).collect();
+    DataSet::from_array("symbols", values, 100, 3)
         .into_iter()
         .collect()
 }
@@ -490,6 +516,28 @@ fn resealed_checkpoint(bench: &Bench, dice: &mut Dice) -> usize {
         for _ in 0..2 {
             if trainer.finished() || trainer.advance(&mut StepReport::default()).is_err() {
                 break;
+            }
+        }
+    }
+    bytes.len()
+}
+
+/// A model of states, or its checkpoint; one that was read is put to use.
+fn states(bench: &Bench, dice: &mut Dice) -> usize {
+    let seed = dice.pick(&bench.states).clone();
+    let Some(bytes) = resealed(dice, &seed) else {
+        return 0;
+    };
+    let _ = StatesCheckpoint::from_bytes(&bytes);
+    if let Ok(model) = StatesModel::from_bytes(&bytes) {
+        let spec = model.content.spec.clone();
+        if spec.space.sites <= 64 && spec.width <= 64 && spec.depth <= 8 {
+            let params = model.best().to_vec();
+            if let Ok(energy) =
+                LearnedStates::new(spec.clone(), params, bench.pool.clone(), Isa::PORTABLE)
+            {
+                let (row, mut out) = (vec![0; spec.space.sites], [0.0]);
+                discrete::Energy::log_density(&energy, spec.grid.t_min(), &row, &mut out);
             }
         }
     }

@@ -45,6 +45,7 @@ pub mod session;
 pub mod settings;
 pub mod simulate;
 mod smallest_time;
+pub mod states;
 pub mod straight;
 pub mod table;
 pub mod train;
