@@ -102,7 +102,7 @@ pub fn composed_system() -> String {
 /// `--system` of `simulate`.
 pub fn simulated_system() -> String {
     format!(
-        "A built-in system of the expression with a known density: NAME=SYSTEM ({})",
+        "A system of the expression with a known density: NAME=SYSTEM ({}, or go:FILE, the structure-based model of a .pdb structure or .toml topology)",
         with_density().join(", ")
     )
 }

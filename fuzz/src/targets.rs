@@ -12,7 +12,7 @@ use diffclf::format::trajectory::{Kind, Trajectory};
 use diffclf::metric::Regions;
 use diffclf::model::{Checkpoint, Content, Model};
 use diffclf::molecule::{
-    EnergyTerms, ForceField, Solvent, SolventModel, Topology, read_coordinates,
+    Beads, EnergyTerms, ForceField, Solvent, SolventModel, Topology, read_coordinates,
 };
 use diffclf::objective::parse_terms;
 use diffclf::process::{Process, Spacing, TimeSampler};
@@ -21,6 +21,7 @@ use diffclf::sample::mcmc::Kernel;
 use diffclf::train::StepReport;
 use diffclf_experiments::cell::CellRecord;
 use diffclf_run::archive::{Member, member};
+use diffclf_run::beads::BeadFile;
 use diffclf_run::data::DataSet;
 use diffclf_run::named::{Named, word};
 use diffclf_run::prepare::Preparation;
@@ -34,6 +35,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tempfile::TempDir;
+
+/// A native structure, and a topology that begins with it.
+const NATIVE: &str = include_str!("../../experiments/chignolin/native.pdb");
+const BEADS: &str = include_str!("../../experiments/chignolin/go.toml");
 
 /// A reader or parser.
 pub struct Target {
@@ -78,6 +83,12 @@ pub const TARGETS: &[Target] = &[
         cost: 4,
         reads: true,
         run: topology,
+    },
+    Target {
+        name: "beads",
+        cost: 1,
+        reads: true,
+        run: beads,
     },
     Target {
         name: "coordinates",
@@ -406,6 +417,30 @@ fn topology(bench: &Bench, dice: &mut Dice) -> usize {
         }
     }
     bytes.len()
+}
+
+/// A topology of beads that was read is put to use: a structure or the text beside one.
+fn beads(_bench: &Bench, dice: &mut Dice) -> usize {
+    let mut bytes = NATIVE.as_bytes().to_vec();
+    let altered = dice.below(2) == 0;
+    if altered {
+        dice.bytes(&mut bytes);
+    }
+    let text = match altered {
+        true => BEADS.to_string(),
+        false => dice.text(BEADS),
+    };
+    let structure = |_: &Path| {
+        let frames = Trajectory::read(Kind::Pdb, &bytes)?;
+        Ok(Beads::of_structure(&frames)?)
+    };
+    if let Ok(file) = BeadFile::parse(&text, structure)
+        && let Ok(model) = file.go_model()
+    {
+        let (mut energy, mut score) = ([0.0], vec![0.0; model.dim()]);
+        model.energy_and_score(&[0.0], model.native(), &mut energy, &mut score);
+    }
+    bytes.len() + text.len()
 }
 
 fn coordinates(bench: &Bench, dice: &mut Dice) -> usize {

@@ -4,6 +4,7 @@
 pub mod anneal;
 pub mod archive;
 pub mod base;
+pub mod beads;
 pub mod bridge;
 pub mod budget;
 pub mod columns;
