@@ -22,6 +22,11 @@ pub fn system() -> String {
     format!(
         "Learn a built-in system instead of a file: {}",
         System::NAMES.join(", ")
+    ) + &format!(
+        "; of states: {}",
+        diffclf::discrete::system::NAMES
+            .map(|(name, _)| name)
+            .join(", ")
     )
 }
 
@@ -97,7 +102,7 @@ pub fn composed_system() -> String {
 /// `--system` of `simulate`.
 pub fn simulated_system() -> String {
     format!(
-        "A built-in system of the expression with a known density: NAME=SYSTEM ({})",
+        "A system of the expression with a known density: NAME=SYSTEM ({}, or go:FILE, the structure-based model of a .pdb structure or .toml topology)",
         with_density().join(", ")
     )
 }

@@ -11,6 +11,7 @@ mod print;
 mod progress;
 mod settings;
 mod signals;
+mod states;
 mod stop;
 mod terminal;
 

@@ -2,12 +2,14 @@
 
 use crate::machine::MachineArgs;
 use diffclf::energy::LearnedEnergy;
+use diffclf::engine::{Isa, Pool};
 use diffclf::model::Model;
 use diffclf_run::error::Result;
 use diffclf_run::files::read_model;
 use diffclf_run::outputs;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The model, and what computes with it.
 #[derive(Debug, Clone, clap::Args)]
@@ -25,6 +27,11 @@ impl ModelArgs {
         let model = read_model(&self.model)?;
         let energy = model.energy(self.machine.pool()?, self.machine.isa()?)?;
         Ok((model, energy))
+    }
+
+    /// Threads and kernels.
+    pub fn machine(&self) -> Result<(Arc<Pool>, Isa)> {
+        Ok((self.machine.pool()?, self.machine.isa()?))
     }
 
     /// The path as it was given.

@@ -42,6 +42,12 @@ pub struct SettingsArgs {
     /// Draw a fixed set of N rows from the system, as the paper does with 60000 [default: fresh rows at every step]
     #[arg(long, value_name = "N", help_heading = "Data")]
     pub samples: Option<usize>,
+    /// States of each site, for rows of symbols 0 to K - 1; 0 for rows of numbers [default: recognised where a file holds small whole numbers of an integer type]
+    #[arg(long, value_name = "K", help_heading = "Data")]
+    pub states: Option<usize>,
+    /// Noise on states: uniform, a site that is hit becomes any state; masked, it is masked and stays so [default: uniform]
+    #[arg(long, value_name = "NAME", help_heading = "Model")]
+    pub noise: Option<String>,
     /// Shift and scale the data to mean 0 and scalar variance 1 (see --no-standardise)
     #[arg(skip)]
     pub standardise: Option<bool>,

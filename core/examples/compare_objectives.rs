@@ -22,7 +22,7 @@ use diffclf::process::sampler::Close;
 use diffclf::process::{Process, TimeSampler};
 use diffclf::system::System;
 use diffclf::train::{
-    Endpoints, InMemory, Shuffled, State, StepReport, TrainSettings, Trainer, run,
+    Endpoints, EnergyCourse, InMemory, Shuffled, State, StepReport, TrainSettings, Trainer, run,
 };
 
 type Outcome<T> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -101,8 +101,9 @@ impl Comparison {
             end: None,
         };
         let (pool, isa) = (self.pool.clone(), Isa::detect());
-        let mut trainer = Trainer::new(&self.spec, settings, endpoints, None, pool, isa)?
+        let course = EnergyCourse::new(&self.spec, settings, endpoints, None, pool, isa)?
             .with_truth(Some(self.exact.clone()));
+        let mut trainer = Trainer::of(course, settings)?;
         if let Some(state) = from {
             trainer.resume(state)?;
         }

@@ -37,12 +37,13 @@ mod tests {
                 sample::CITES,
                 &["diffusion", "step_size", "trips"],
             ),
-            ("sample/mcmc", sample::mcmc::CITES, &[]),
+            ("sample/mcmc", sample::mcmc::CITES, &["langevin"]),
             ("metric", metric::CITES, &["compare", "evaluate"]),
             (
                 "molecule",
                 molecule::CITES,
                 &[
+                    "beads",
                     "bonded",
                     "coordinates",
                     "lanes",

@@ -3,12 +3,15 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::energy::{Coordinates, Energy, InDataCoordinates, LearnedEnergy, ModelSpec, OfRows};
 use crate::engine::{Isa, Pool};
 use crate::format::model::{ModelFile, Tensor};
 use crate::metric::Estimate;
+use crate::network::Layout;
+use crate::objective::ObjectiveName;
 use crate::particles::{Frame, View};
 use crate::train::{State, TrainSettings};
 use crate::{Error, Result};
@@ -42,11 +45,11 @@ pub struct DataRecord {
 /// How the model was trained.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Record {
+pub struct Record<O = ObjectiveName> {
     /// Version of the library.
     pub version: String,
     /// Settings.
-    pub settings: TrainSettings,
+    pub settings: TrainSettings<O>,
     /// Steps done.
     pub steps: u64,
     /// Rows of `x_0`, and of `x_1` for an interpolant.
@@ -80,9 +83,59 @@ pub struct Content {
     pub record: Record,
 }
 
+/// The description of a model of some kind, as its files hold it: what is common to energies of points and of states.
+pub trait Describes: Clone + Serialize + DeserializeOwned {
+    /// The `kind` of a file that holds such a model.
+    const MODEL: &'static str;
+    /// The `kind` of its checkpoints.
+    const CHECKPOINT: &'static str;
+
+    /// Refuses what cannot be built.
+    fn validate(&self) -> Result<()>;
+
+    /// The parameters.
+    fn layout(&self) -> Layout;
+
+    /// Steps done.
+    fn steps(&self) -> u64;
+
+    /// The same after so many steps.
+    fn after(&self, steps: u64) -> Self;
+
+    /// Version of the random streams.
+    fn streams(&self) -> u32;
+}
+
+impl Describes for Content {
+    const MODEL: &'static str = "model";
+    const CHECKPOINT: &'static str = "checkpoint";
+
+    fn validate(&self) -> Result<()> {
+        self.check()
+    }
+
+    fn layout(&self) -> Layout {
+        self.spec.layout()
+    }
+
+    fn steps(&self) -> u64 {
+        self.record.steps
+    }
+
+    fn after(&self, steps: u64) -> Self {
+        let mut content = self.clone();
+        content.record.steps = steps;
+        content
+    }
+
+    fn streams(&self) -> u32 {
+        self.record.streams
+    }
+}
+
 impl Content {
     /// Refuses a definition that cannot be built, and a map that does not fit it.
-    fn validate(&self) -> Result<()> {
+    fn check(&self) -> Result<()> {
         self.spec.validate()?;
         self.standardisation.validate(self.spec.dim)?;
         let columns = self.columns();
@@ -150,11 +203,14 @@ impl Content {
     }
 }
 
-/// A model and its parameters.
+/// A model of points in space and its parameters.
+pub type Model = ModelOf<Content>;
+
+/// A model of some kind and its parameters.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Model {
+pub struct ModelOf<C> {
     /// Definition and record.
-    pub content: Content,
+    pub content: C,
     /// Parameters as the last step left them.
     pub params: Vec<f32>,
     /// Their moving average, if one was kept.
@@ -162,11 +218,6 @@ pub struct Model {
 }
 
 impl Model {
-    /// The parameters to use: the moving average if there is one.
-    pub fn best(&self) -> &[f32] {
-        self.average.as_ref().unwrap_or(&self.params)
-    }
-
     /// The energy in the model's own (standardised) coordinates.
     pub fn energy(&self, pool: Arc<Pool>, isa: Isa) -> Result<LearnedEnergy<f32>> {
         LearnedEnergy::new(self.content.spec.clone(), self.best().to_vec(), pool, isa)
@@ -181,10 +232,17 @@ impl Model {
         let energy = Arc::new(self.energy(pool, isa)?);
         Ok(self.content.in_data_coordinates(energy))
     }
+}
+
+impl<C: Describes> ModelOf<C> {
+    /// The parameters to use: the moving average if there is one.
+    pub fn best(&self) -> &[f32] {
+        self.average.as_ref().unwrap_or(&self.params)
+    }
 
     /// Bytes of the model file.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        let mut file = ModelFile::new("model", &self.content)?;
+        let mut file = ModelFile::new(C::MODEL, &self.content)?;
         self.insert(&mut file, "", &self.params)?;
         if let Some(average) = &self.average {
             self.insert(&mut file, "average.", average)?;
@@ -193,7 +251,7 @@ impl Model {
     }
 
     fn insert(&self, file: &mut ModelFile, prefix: &str, params: &[f32]) -> Result<()> {
-        for entry in self.content.spec.layout().entries() {
+        for entry in self.content.layout().entries() {
             let tensor = Tensor::new(vec![entry.rows, entry.cols], params[entry.range()].to_vec())?;
             file.insert(&format!("{prefix}{}", entry.name), tensor)?;
         }
@@ -201,12 +259,12 @@ impl Model {
     }
 
     /// Reads a model file; whatever is wrong with it is an error that says what.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Model> {
+    pub fn from_bytes(bytes: &[u8]) -> Result<ModelOf<C>> {
         let file = ModelFile::from_bytes(bytes)?;
-        file.expect_kind("model")?;
-        let content: Content = file.content_as()?;
+        file.expect_kind(C::MODEL)?;
+        let content: C = file.content_as()?;
         content.validate()?;
-        let layout = content.spec.layout();
+        let layout = content.layout();
         let read = |prefix: &str| -> Result<Vec<f32>> {
             let mut params = Vec::new();
             for entry in layout.entries() {
@@ -225,7 +283,7 @@ impl Model {
         } else {
             None
         };
-        Ok(Model {
+        Ok(ModelOf {
             params: read("")?,
             average,
             content,
@@ -249,24 +307,27 @@ fn finite<'a>(name: &str, values: &'a [f32]) -> Result<&'a [f32]> {
 /// The JSON part of a checkpoint.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct CheckpointContent {
-    content: Content,
+struct CheckpointContent<C> {
+    content: C,
     stage: usize,
     stage_start: u64,
     best: Option<f64>,
     since_best: u64,
 }
 
+/// A checkpoint of a model of points in space.
+pub type Checkpoint = CheckpointOf<Content>;
+
 /// A run stopped between two steps: what a model file holds, and the optimiser's state.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Checkpoint {
-    /// Definition and record; `record.steps` is the step of the state.
-    pub content: Content,
+pub struct CheckpointOf<C> {
+    /// Definition and record; its steps are those of the state.
+    pub content: C,
     /// State of the trainer.
     pub state: State,
 }
 
-impl Checkpoint {
+impl<C: Describes> CheckpointOf<C> {
     /// Bytes of the checkpoint file.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let s = &self.state;
@@ -277,7 +338,7 @@ impl Checkpoint {
             best: s.best,
             since_best: s.since_best,
         };
-        let mut file = ModelFile::new("checkpoint", &content)?;
+        let mut file = ModelFile::new(C::CHECKPOINT, &content)?;
         let vectors = [
             ("params", &s.params),
             ("first_moment", &s.first_moment),
@@ -294,12 +355,12 @@ impl Checkpoint {
     }
 
     /// Reads a checkpoint file.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Checkpoint> {
+    pub fn from_bytes(bytes: &[u8]) -> Result<CheckpointOf<C>> {
         let file = ModelFile::from_bytes(bytes)?;
-        file.expect_kind("checkpoint")?;
-        let c: CheckpointContent = file.content_as()?;
+        file.expect_kind(C::CHECKPOINT)?;
+        let c: CheckpointContent<C> = file.content_as()?;
         c.content.validate()?;
-        let n = c.content.spec.layout().len();
+        let n = c.content.layout().len();
         let required = |name: &str| Ok::<_, Error>(finite(name, file.f32(name, &[n])?)?.to_vec());
         let optional = |name: &str| {
             if file.tensors().contains_key(name) {
@@ -309,7 +370,7 @@ impl Checkpoint {
             }
         };
         let state = State {
-            step: c.content.record.steps,
+            step: c.content.steps(),
             stage: c.stage,
             stage_start: c.stage_start,
             params: required("params")?,
@@ -319,9 +380,9 @@ impl Checkpoint {
             best: c.best,
             best_params: optional("best_params")?,
             since_best: c.since_best,
-            streams: c.content.record.streams,
+            streams: c.content.streams(),
         };
-        Ok(Checkpoint {
+        Ok(CheckpointOf {
             content: c.content,
             state,
         })

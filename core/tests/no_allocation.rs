@@ -5,11 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use diffclf::base::{BaseEnds, MixtureBase};
+use diffclf::discrete::model::StatesSpec;
+use diffclf::discrete::train::{StatesPlan, StatesStep};
+use diffclf::discrete::{self, Space};
 use diffclf::energy::exact::ExactPath;
 use diffclf::energy::{Coordinates, Form, ModelSpec};
 use diffclf::engine::{Isa, Pool};
 use diffclf::network::NetworkSpec;
-use diffclf::objective::{ObjectiveName, parse_terms};
+use diffclf::objective::{ObjectiveName, parse_sum, parse_terms};
 use diffclf::process::sampler::{GridStratified, LogSnrNormal, Uniform};
 use diffclf::process::{Process, TimeSampler};
 use diffclf::rng::Part;
@@ -91,6 +94,8 @@ fn steps_do_not_allocate() {
     let wide = Arc::new(InMemory::new(wide, 300));
     for threads in [1, 2] {
         let pool = Arc::new(Pool::new(threads));
+
+        assert_eq!(states(&pool), 0, "states");
 
         // The trainer, its source, optimiser and average, through two stages; 300 columns are more than any fixed buffer.
         for (process, form, dim) in [
@@ -237,4 +242,49 @@ fn step_requests(
         number += 5;
         (number..number + 5).for_each(&mut advance);
     })
+}
+
+/// Requests of a step on rows of symbols, with changes of sites and levels compared.
+fn states(pool: &Arc<Pool>) -> usize {
+    let space = Space {
+        sites: 9,
+        states: 4,
+    };
+    let values: Vec<f32> = (0..9 * 50).map(|i| (i * i % 7 % 4) as f32).collect();
+    let (source, _) = Shuffled::split(
+        0,
+        Arc::new(InMemory::new(values, 9)),
+        &Coordinates::identity(9),
+        64,
+        1,
+        0,
+    );
+    let mut least = 0;
+    for process in ["uniform", "masked"] {
+        let spec = StatesSpec::new(space, discrete::Process::by_name(process).unwrap()).unwrap();
+        let plan = StatesPlan {
+            terms: parse_sum("score-entropy(sites=3)+diffclf").unwrap(),
+            levels: 3,
+            batch: 64,
+            times: TimeSampler::default(),
+            seed: 1,
+            part: Part::Training,
+        };
+        let mut step =
+            StatesStep::<f32>::new(&spec, plan, true, pool.clone(), Isa::detect()).unwrap();
+        let params: Vec<f32> = spec.layout().initialise(1);
+        let mut gradient = vec![0f32; params.len()];
+        let mut losses = Losses::default();
+        let mut advance = |number: u64| {
+            step.run(&params, number, &source, &mut losses, &mut gradient)
+                .unwrap();
+        };
+        advance(0);
+        let mut number = 0;
+        least += requests(|| {
+            number += 5;
+            (number..number + 5).for_each(&mut advance);
+        });
+    }
+    least
 }

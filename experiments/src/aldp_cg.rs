@@ -2,21 +2,15 @@
 //! dynamics on the learned energy, beside the data.
 
 use crate::Bench;
-use crate::catalogue::{Experiment, Picture};
-use crate::cell::{CellRecord, Figure as Number, named};
-use crate::side_by_side::{View, after, independent, record, whole};
-use crate::stages::{Chosen, Steps, two_stages};
-use diffclf::energy::compose::Expression;
+use crate::dynamics::{Budget, Scene, Subject, spread, states_of};
+use crate::side_by_side::View;
 use diffclf::format::npy::{NpyView, write_npy};
-use diffclf::metric::{Estimate, Plane, States, state_of};
-use diffclf::model::Model;
+use diffclf::metric::Estimate;
 use diffclf::observable::Observable;
-use diffclf_report::page::Figure;
+use diffclf::particles::centre;
 use diffclf_run::error::{Error, Result};
 use diffclf_run::files::write_atomic;
-use diffclf_run::simulate::{Landscape, Scheme, Simulation, Units};
-use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use diffclf_run::simulate::{Scheme, Simulation, Units};
 use std::f64::consts::PI;
 
 /// The frames, see `aldp-cg/DATA.md`.
@@ -28,50 +22,72 @@ const DIM: usize = 3 * BEADS;
 const MASSES: [f64; BEADS] = [12.0108, 14.0067, 12.0108, 12.0108, 14.0067];
 /// Beads farther out than this, in nm, are lost.
 const FARTHEST: f64 = 100.0;
-/// The cell of the data: what two halves of it have.
-const DATA: &str = "data";
+/// Points of the path.
+const TURNS: usize = 72;
 
-const VIEW: View = View {
-    js_bins: 64,
-    js_limits: None,
-    pmf_bins: 64,
-    window: [-PI, PI, -PI, PI],
-    labels: ["phi", "psi"],
-};
+/// The molecule.
+pub struct AlanineDipeptide;
 
-/// How much is computed.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Budget {
-    seeds: Vec<u64>,
-    /// Steps of the score stage and of the second one.
-    steps: [u64; 2],
-    /// Independent samples.
-    samples: usize,
-    /// Steps of the sampler.
-    sampler_steps: usize,
-    /// Chains, from frames all over the data, and frames of each; the first tenth is left out.
-    chains: usize,
-    frames: usize,
-    /// Steps of 2 fs from frame to frame.
-    thin: usize,
-}
+impl Subject for AlanineDipeptide {
+    const REFERENCE: &'static str = "data";
+    const VIEW: View = View {
+        js_bins: 64,
+        js_limits: None,
+        pmf_bins: 64,
+        window: [-PI, PI, -PI, PI],
+        labels: ["phi", "psi"],
+    };
+    const PATH: &'static str = "phi, turned with all else at rest";
 
-impl Steps for Budget {
-    fn steps(&mut self) -> &mut [u64; 2] {
-        &mut self.steps
+    fn scene(bench: &Bench, budget: &Budget, seed: u64) -> Result<Scene> {
+        let data = frames()?;
+        let path = bench.folder.join("frames-nm.npy");
+        let rows: Vec<f32> = data.iter().map(|x| *x as f32).collect();
+        write_atomic(&path, |writer| {
+            write_npy(&[rows.len() / DIM, BEADS, 3], &rows, writer)
+        })?;
+        let states = states_of(&angles(&data), 1, 2, half)?;
+        let weight = |k: usize| Estimate {
+            mean: states.weights[k],
+            error: states.errors[k],
+        };
+        Ok(Scene {
+            dim: DIM,
+            data: Some(path),
+            start: spread(&data, DIM, budget.chains),
+            simulation: Simulation {
+                scheme: Scheme::LangevinLeapfrog,
+                units: Units::Nm,
+                step: 2.0,
+                friction: 1.0,
+                temperature: 300.0,
+                masses: MASSES.to_vec(),
+                frames: 0,
+                thin: 0,
+                time: None,
+                bonds: vec![[0, 1], [1, 2], [2, 3], [3, 4]],
+                particles: true,
+                seed,
+            },
+            exact: None,
+            again: None,
+            plane: Box::new(|frame| [PHI.of(frame), PSI.of(frame)]),
+            states: vec![("left".into(), weight(0)), ("right".into(), weight(1))],
+            state: Box::new(half),
+            farthest: FARTHEST,
+            path: turned(&data[..DIM]),
+            barrier: None,
+            reference: data,
+        })
     }
 }
 
-struct Place<'a> {
-    method: &'a str,
-    seed: u64,
-}
+const PHI: Observable = Observable::Dihedral([0, 1, 2, 3]);
+const PSI: Observable = Observable::Dihedral([1, 2, 3, 4]);
 
-impl Place<'_> {
-    fn name(&self) -> String {
-        format!("{}-s{}", self.method, self.seed)
-    }
+/// 1 where phi > 0.
+fn half([phi, _]: [f64; 2]) -> usize {
+    usize::from(phi > 0.0)
 }
 
 /// The frames in nm, each about its centre.
@@ -85,238 +101,45 @@ fn frames() -> Result<Vec<f64>> {
         )));
     }
     for frame in rows.chunks_exact_mut(DIM) {
-        for axis in 0..3 {
-            let mean = frame.iter().skip(axis).step_by(3).sum::<f64>() / BEADS as f64;
-            frame
-                .iter_mut()
-                .skip(axis)
-                .step_by(3)
-                .for_each(|x| *x = 0.1 * (*x - mean));
-        }
+        centre(frame, 3);
+        frame.iter_mut().for_each(|x| *x *= 0.1);
     }
     Ok(rows)
 }
 
 /// phi and psi of frames.
 fn angles(frames: &[f64]) -> Vec<f64> {
-    let (phi, psi) = (
-        Observable::Dihedral([0, 1, 2, 3]),
-        Observable::Dihedral([1, 2, 3, 4]),
-    );
-    frames
-        .chunks_exact(DIM)
-        .flat_map(|frame| [phi.of(frame), psi.of(frame)])
-        .collect()
+    let frames = frames.chunks_exact(DIM);
+    frames.flat_map(|f| [PHI.of(f), PSI.of(f)]).collect()
 }
 
-/// Weight of phi > 0 with its error, and the transitions across.
-fn right_half(angles: &[f64], chains: usize) -> Result<(Estimate, u64)> {
-    let states: Vec<usize> = angles
-        .chunks_exact(2)
-        .map(|point| state_of(point[0], &[0.0], false))
-        .collect();
-    let found = States::of(&states, chains, 2)?;
-    let crossings = found.transitions[1] + found.transitions[2];
-    let weight = Estimate {
-        mean: found.weights[1],
-        error: found.errors[1],
-    };
-    Ok((weight, crossings))
-}
-
-impl Chosen<'_, Budget> {
-    fn places(&self) -> impl Iterator<Item = Place<'_>> {
-        let methods = self.methods.keys().map(String::as_str).chain([DATA]);
-        methods.flat_map(|method| {
-            let seeds = self.budget.seeds.iter();
-            seeds.map(move |&seed| Place { method, seed })
-        })
-    }
-
-    fn trained(&self, place: &Place<'_>, objective: &str, bench: &Bench) -> Result<Model> {
-        let path = bench.folder.join("frames-nm.npy");
-        let rows: Vec<f32> = frames()?.iter().map(|x| *x as f32).collect();
-        write_atomic(&path, |writer| {
-            write_npy(&[rows.len() / DIM, BEADS, 3], &rows, writer)
-        })?;
-        let [score, joint] = self.budget.steps;
-        let mut settings = self.train.clone();
-        settings.data = Some(path);
-        settings.seed = Some(place.seed);
-        (settings.score_steps, settings.steps) = (Some(score), Some(joint));
-        settings.objective = Some(objective.into());
-        two_stages(
-            bench,
-            &format!("score-s{}", place.seed),
-            &place.name(),
-            settings,
-        )
-    }
-
-    /// Chains from frames all over the data, without the first tenth of theirs; and how many chains left the data.
-    fn dynamics(
-        &self,
-        model: Model,
-        data: &[f64],
-        seed: u64,
-        bench: &Bench,
-    ) -> Result<(Vec<f64>, usize)> {
-        let Budget {
-            chains,
-            frames,
-            thin,
-            ..
-        } = self.budget;
-        let expression = Expression::parse("A")?;
-        let landscape = Landscape {
-            expression: &expression,
-            models: &[("A", model)],
-            systems: &[],
-            system_seed: 0,
-        };
-        let asked = Simulation {
-            scheme: Scheme::LangevinLeapfrog,
-            units: Units::Nm,
-            step: 2.0,
-            friction: 1.0,
-            temperature: 300.0,
-            masses: MASSES.to_vec(),
-            frames,
-            thin,
-            time: None,
-            bonds: vec![[0, 1], [1, 2], [2, 3], [3, 4]],
-            particles: true,
-            seed,
-        };
-        let every = data.len() / DIM / chains;
-        let start: Vec<f64> = data
-            .chunks_exact(DIM)
-            .step_by(every.max(1))
-            .take(chains)
-            .flatten()
-            .copied()
-            .collect();
-        let machine = (bench.pool.threads(), bench.isa);
-        let done = asked.run(&landscape, &start, data, machine, None, &*bench.watch)?;
-        let found = done.finish(&format!("{chains} chains of {frames} frames"));
-        let left = &found.summary.departures;
-        let mut left: Vec<usize> = left.iter().map(|departure| departure.chain).collect();
-        left.sort_unstable();
-        left.dedup();
-        Ok((after(&found.points, chains, DIM, frames / 10), left.len()))
-    }
-}
-
-impl Experiment for Chosen<'_, Budget> {
-    fn cells(&self) -> Vec<String> {
-        self.places().map(|place| place.name()).collect()
-    }
-
-    fn settings(&self) -> Result<serde_json::Value> {
-        self.record()
-    }
-
-    fn run(&self, cell: &str, bench: &Bench) -> Result<CellRecord> {
-        let place = named(self.places().map(|place| (place.name(), place)), cell)?;
-        let data = frames()?;
-        let reference = angles(&data);
-        let Some(objective) = self.methods.get(place.method) else {
-            let (weight, crossings) = right_half(&reference, 1)?;
-            let mut cell = record(vec![
-                ("weight_right", weight.into()),
-                ("crossings", Number::from(crossings as f64)),
-            ]);
-            let plane = Plane::new(&reference)?;
-            let js =
-                plane.floor(|a, b| diffclf::metric::jensen_shannon(a, b, VIEW.js_bins, None))?;
-            let pmf =
-                plane.floor(|a, b| diffclf::metric::pmf_error(a, b, VIEW.pmf_bins, VIEW.window))?;
-            cell.figures.insert("js_halves".into(), js.into());
-            cell.figures.insert("pmf_halves".into(), pmf.into());
-            VIEW.add(&mut cell, "iid", &reference, &reference)?;
-            return Ok(cell);
-        };
-        let model = self.trained(&place, objective, bench)?;
-        let Budget {
-            samples,
-            sampler_steps,
-            chains,
-            ..
-        } = self.budget;
-        let drawn = independent(bench, &model, samples, sampler_steps, place.seed)?;
-        let (drawn, stray) = whole(&drawn, DIM, FARTHEST);
-        let (moved, left) = self.dynamics(model, &data, place.seed, bench)?;
-        let length = moved.len() / DIM / chains;
-        let (kept, lost) = whole(&moved, DIM, FARTHEST);
-        let (iid, langevin) = (angles(&drawn), angles(&kept));
-        let rows = (iid.len() / 2) as f64;
-        let share = iid.chunks_exact(2).filter(|point| point[0] > 0.0).count() as f64 / rows;
-        let by_chain = if lost == 0 { chains } else { 1 };
-        let (weight, crossings) = match langevin.is_empty() {
-            true => (
-                Estimate {
-                    mean: f64::NAN,
-                    error: f64::NAN,
-                },
-                0,
-            ),
-            false => right_half(&langevin, by_chain)?,
-        };
-        let mut cell = record(vec![
-            (
-                "weight_right_iid",
-                Number::from(Estimate {
-                    mean: share,
-                    error: (share * (1.0 - share) / rows).sqrt(),
-                }),
-            ),
-            ("weight_right_langevin", weight.into()),
-            ("crossings", Number::from(crossings as f64)),
-            ("left", Number::from(left as f64)),
-            ("lost", Number::from((lost + stray) as f64)),
-            ("frames", Number::from(length as f64)),
-        ]);
-        VIEW.add(&mut cell, "iid", &iid, &reference)?;
-        VIEW.add(&mut cell, "langevin", &langevin, &reference)?;
-        let js = |kind: &str| {
-            cell.figures
-                .get(kind)
-                .map_or(f64::NAN, |figure| figure.value)
-        };
-        let ratio = Number::from(js("js_langevin") / js("js_iid"));
-        cell.figures.insert("js_ratio".into(), ratio);
-        Ok(cell)
-    }
-
-    /// Ramachandran planes: the data, independent samples and dynamics of each method.
-    fn pictures(&self, records: &BTreeMap<String, CellRecord>) -> Result<Vec<Picture>> {
-        let seed = self.budget.seeds[0];
-        let mut pictures = Vec::new();
-        for place in self.places().filter(|place| place.seed == seed) {
-            let objective = self.methods.get(place.method);
-            for (kind, words) in [
-                ("iid", "independent samples"),
-                ("langevin", "Langevin dynamics"),
-            ] {
-                let kept = records
-                    .get(&place.name())
-                    .and_then(|r| r.series.get(&format!("surface {kind}")));
-                let Some(kept) = kept else { continue };
-                let caption = match objective {
-                    Some(objective) => format!("Free energy of phi and psi: {words}, {objective}"),
-                    None => "Free energy of phi and psi: the data".into(),
-                };
-                pictures.push(Picture {
-                    name: format!("{}-{kind}", place.method),
-                    figure: Figure {
-                        svg: VIEW.picture(kept, &caption),
-                        caption,
-                    },
-                });
+/// A frame with its first bead turned about the axis of the next two, all the way round: phi alone changes.
+fn turned(frame: &[f64]) -> Vec<(f64, Vec<f64>)> {
+    let bead = |k: usize| [0, 1, 2].map(|c| frame[3 * k + c]);
+    let (first, origin, end) = (bead(0), bead(1), bead(2));
+    let axis = [0, 1, 2].map(|c| end[c] - origin[c]);
+    let length = axis.iter().map(|x| x * x).sum::<f64>().sqrt();
+    let axis = axis.map(|x| x / length);
+    let arm = [0, 1, 2].map(|c| first[c] - origin[c]);
+    let along: f64 = (0..3).map(|c| arm[c] * axis[c]).sum();
+    let across = [0, 1, 2].map(|c| arm[c] - along * axis[c]);
+    let beside = [
+        axis[1] * across[2] - axis[2] * across[1],
+        axis[2] * across[0] - axis[0] * across[2],
+        axis[0] * across[1] - axis[1] * across[0],
+    ];
+    let mut found: Vec<(f64, Vec<f64>)> = (0..TURNS)
+        .map(|k| {
+            let (sine, cosine) = (2.0 * PI * k as f64 / TURNS as f64).sin_cos();
+            let mut row = frame.to_vec();
+            for c in 0..3 {
+                row[c] = origin[c] + along * axis[c] + cosine * across[c] + sine * beside[c];
             }
-        }
-        Ok(pictures)
-    }
+            (PHI.of(&row), row)
+        })
+        .collect();
+    found.sort_by(|a, b| a.0.total_cmp(&b.0));
+    found
 }
 
 #[cfg(test)]
@@ -344,10 +167,35 @@ mod tests {
             "{}",
             variance.sqrt()
         );
-        let (weight, crossings) = right_half(&angles(&frames), 1).unwrap();
+        let states = states_of(&angles(&frames), 1, 2, half).unwrap();
+        let crossings = states.transitions[1] + states.transitions[2];
         assert!(
-            (weight.mean - 0.0239).abs() < 1e-6 && crossings == 6,
-            "{weight:?} {crossings}"
+            (states.weights[1] - 0.0239).abs() < 1e-6 && crossings == 6,
+            "{states:?}"
+        );
+    }
+
+    /// Turning changes phi alone: no bond, no other angle.
+    #[test]
+    fn a_path_turns_phi_alone() {
+        let frames = frames().unwrap();
+        let path = turned(&frames[..DIM]);
+        assert_eq!(path.len(), TURNS);
+        let others = [
+            Observable::Distance([0, 1]),
+            Observable::Angle([0, 1, 2]),
+            PSI,
+        ];
+        for (phi, row) in &path {
+            assert_eq!(PHI.of(row), *phi);
+            for other in others {
+                assert!((other.of(row) - other.of(&frames[..DIM])).abs() < 1e-12);
+            }
+        }
+        let step = 2.0 * PI / TURNS as f64;
+        assert!(
+            path.windows(2)
+                .all(|p| (p[1].0 - p[0].0 - step).abs() < 1e-9)
         );
     }
 }

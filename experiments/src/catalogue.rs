@@ -1,13 +1,18 @@
 //! The experiments there are, and how they are written down.
 
+use crate::aldp_cg::AlanineDipeptide;
 use crate::blindness::Blindness;
 use crate::cell::CellRecord;
+use crate::chignolin::Chignolin;
 use crate::classifier::Classifier;
 use crate::composition::Composition;
+use crate::dynamics::Dynamics;
+use crate::ising::Ising;
 use crate::limits::Limits;
+use crate::mueller_brown::Surface;
 use crate::properties::Properties;
 use crate::stages::Methods;
-use crate::{Bench, Manner, aldp_cg, boltzmann, gaussian, mueller_brown};
+use crate::{Bench, Manner, boltzmann, dynamics, gaussian};
 use diffclf_report::page::Figure;
 use diffclf_run::error::{Error, Result};
 use diffclf_run::words;
@@ -45,8 +50,10 @@ pub const CATALOGUE: &[Entry] = &experiments![
     "boltzmann-si",
     "mueller-brown",
     "aldp-cg",
+    "chignolin",
     "properties",
     "limits",
+    "ising-discrete",
 ];
 
 /// Looks an experiment up.
@@ -153,13 +160,17 @@ enum Kind {
     /// Particles led by an interpolant and weighted by learned energies.
     Boltzmann(Box<Methods<boltzmann::Budget>>),
     /// Dynamics on a learned energy of the Mueller-Brown surface.
-    MuellerBrown(Box<Methods<mueller_brown::Budget>>),
+    MuellerBrown(Box<Methods<dynamics::Budget>>),
     /// Dynamics on a learned energy of coarse-grained alanine dipeptide.
-    AldpCg(Box<Methods<aldp_cg::Budget>>),
+    AldpCg(Box<Methods<dynamics::Budget>>),
+    /// Dynamics on a learned energy of ten C-alpha beads of chignolin.
+    Chignolin(Box<Methods<dynamics::Budget>>),
     /// What objectives cost.
     Properties(Properties),
     /// What losses become as times get close.
     Limits(Limits),
+    /// Weights of the two phases of a lattice of spins.
+    Ising(Ising),
 }
 
 /// Something with cells.
@@ -168,6 +179,10 @@ pub trait Experiment {
     fn cells(&self) -> Vec<String>;
     /// Everything that decides the figures: a cell computed under other settings is not used.
     fn settings(&self) -> Result<serde_json::Value>;
+    /// Whether it takes frames of the user's in place of its own.
+    fn takes_frames(&self) -> bool {
+        false
+    }
     /// Computes one cell.
     fn run(&self, cell: &str, bench: &Bench) -> Result<CellRecord>;
     /// Pictures of the finished cells.
@@ -190,8 +205,15 @@ impl Definition {
             Kind::Gaussian(table) => Ok(Box::new(table.at(manner)?)),
             Kind::Composition(composition) => Ok(Box::new(composition.at(manner)?)),
             Kind::Boltzmann(generator) => Ok(Box::new(generator.at(manner)?)),
-            Kind::AldpCg(molecule) => Ok(Box::new(molecule.at(manner)?)),
-            Kind::MuellerBrown(surface) => Ok(Box::new(surface.at(manner)?)),
+            Kind::MuellerBrown(methods) => {
+                Ok(Box::new(Dynamics::<Surface>::of(methods.at(manner)?)))
+            }
+            Kind::AldpCg(methods) => Ok(Box::new(Dynamics::<AlanineDipeptide>::of(
+                methods.at(manner)?,
+            ))),
+            Kind::Chignolin(methods) => {
+                Ok(Box::new(Dynamics::<Chignolin>::of(methods.at(manner)?)))
+            }
             _ if manner.share != 1.0 => Err(Error::Refused(words!(
                 Setting::new("share"),
                 " is for experiments that train models in two stages; leave it out here"
@@ -200,6 +222,7 @@ impl Definition {
             Kind::Classifier(classifier) => Ok(Box::new(classifier.at(quick))),
             Kind::Properties(properties) => Ok(Box::new(properties.at(quick))),
             Kind::Limits(limits) => Ok(Box::new(limits)),
+            Kind::Ising(ising) => Ok(Box::new(ising.at(quick))),
         }
     }
 

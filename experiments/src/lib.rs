@@ -14,9 +14,12 @@ pub mod reproduction;
 mod aldp_cg;
 mod blindness;
 mod boltzmann;
+mod chignolin;
 mod classifier;
 mod composition;
+mod dynamics;
 mod gaussian;
+mod ising;
 mod limits;
 mod mueller_brown;
 mod properties;
@@ -58,6 +61,8 @@ pub struct Bench {
     pub pool: Arc<Pool>,
     /// Kernels.
     pub isa: Isa,
+    /// The user's own frames, in place of the experiment's.
+    pub data: Option<PathBuf>,
     /// Name of the kernels, if chosen by the user.
     pub kernel: Option<String>,
     /// Who follows it.

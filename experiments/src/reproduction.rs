@@ -4,8 +4,9 @@ use crate::catalogue::{self, CATALOGUE, Definition, Experiment};
 use crate::cell::{CellRecord, Cells, Made, SETTINGS, same_settings};
 use crate::outcome::{Outcome, RESULTS};
 use crate::{Bench, Manner, Recipe, begins};
+use diffclf::format::sha256_of;
 use diffclf_report::page::Table;
-use diffclf_run::files::read_text;
+use diffclf_run::files::{MappedNpy, read_text};
 use diffclf_run::machine::Machine;
 use diffclf_run::outputs;
 use diffclf_run::watch::duration_text;
@@ -27,6 +28,8 @@ pub struct Reproduction {
     pub cells: Vec<String>,
     /// Folder of the results; [`Reproduction::default_folder`] if absent.
     pub output: Option<PathBuf>,
+    /// Frames of the user's in place of the experiment's own, where it takes any.
+    pub data: Option<PathBuf>,
     /// Folder in which finished cells are kept too, each with the budget, command and machine that made it.
     pub keep: Option<PathBuf>,
     /// Replace files in the folder of the results that are not this experiment's.
@@ -51,10 +54,11 @@ impl Reproduction {
             folder: self.folder(),
             pool: machine.pool()?,
             isa: machine.isa()?,
+            data: self.data.clone(),
             kernel: machine.kernel.clone(),
             watch: watch.clone(),
         };
-        let settings = experiment.settings()?;
+        let settings = self.settings(&*experiment)?;
         self.claim(&definition)?;
         let cells = Cells::open(&bench.folder, &settings)?;
         for (k, cell) in chosen.iter().enumerate() {
@@ -101,7 +105,7 @@ impl Reproduction {
         let definition = self.definition()?;
         let experiment = definition.experiment(self.manner)?;
         let chosen = self.chosen(&*experiment)?;
-        let settings = experiment.settings()?;
+        let settings = self.settings(&*experiment)?;
         let mut found = BTreeMap::new();
         for (path, record) in CellRecord::kept(kept)? {
             let Some(made) = &record.made else { continue };
@@ -129,6 +133,26 @@ impl Reproduction {
         }
         self.claim(&definition)?;
         self.write(&definition, &*experiment, &found)
+    }
+
+    /// Everything that decides the figures, the user's frames included.
+    fn settings(&self, experiment: &dyn Experiment) -> Result<serde_json::Value> {
+        let settings = experiment.settings()?;
+        let Some(path) = &self.data else {
+            return Ok(settings);
+        };
+        if !experiment.takes_frames() {
+            return Err(Error::Refused(words!(
+                Setting::new("data"),
+                format!(
+                    " is for experiments on frames that are not public; {} has its own",
+                    self.name
+                )
+            )));
+        }
+        let mapped = MappedNpy::open(path)?;
+        let digest = sha256_of(|writer| Ok(writer.write_all(mapped.bytes())?))?;
+        Ok(serde_json::json!({"settings": settings, "frames": digest}))
     }
 
     /// Takes the folder of the results. Results of this experiment are written anew; what else has their names stays.
@@ -232,6 +256,9 @@ impl Reproduction {
         if self.manner.share != 1.0 {
             text += &format!(" --share {}", self.manner.share);
         }
+        if let Some(path) = &self.data {
+            text += &format!(" --data {}", path.display());
+        }
         if !self.cells.is_empty() {
             text += &format!(" --cells {}", self.cells.join(","));
         }
@@ -286,6 +313,7 @@ mod tests {
             },
             cells: vec!["score".into(), "posterior".into()],
             output: Some(folder.join("out")),
+            data: None,
             keep: Some(folder.join("kept")),
             force: false,
         }
@@ -390,6 +418,7 @@ mod tests {
                     manner,
                     cells: Vec::new(),
                     output: Some(place.path().into()),
+                    data: None,
                     keep: None,
                     force: false,
                 };

@@ -55,6 +55,11 @@ impl View {
         let (js, pmf) = self.distances(points, reference)?;
         record.figures.insert(format!("js_{kind}"), js.into());
         record.figures.insert(format!("pmf_{kind}"), pmf.into());
+        self.keep_surface(record, kind, points)
+    }
+
+    /// Keeps the free energy surface of points for a picture.
+    pub fn keep_surface(&self, record: &mut CellRecord, kind: &str, points: &[f64]) -> Result<()> {
         let surface = Plane::new(points)?.surface(DRAWN, self.window)?;
         record
             .series

@@ -22,6 +22,9 @@ pub struct Methods<B> {
     paper: Settings,
     /// What all runs share.
     train: Settings,
+    /// What single methods set differently, whatever the recipe.
+    #[serde(default)]
+    with: BTreeMap<String, Settings>,
     full: B,
     quick: B,
 }
@@ -32,6 +35,8 @@ pub struct Chosen<'a, B> {
     pub methods: &'a BTreeMap<String, String>,
     /// What all runs share.
     pub train: Settings,
+    /// What single methods set differently.
+    pub with: &'a BTreeMap<String, Settings>,
     /// How much is computed.
     pub budget: B,
 }
@@ -60,16 +65,30 @@ impl<B: Steps> Methods<B> {
                 Recipe::Ours => self.train.clone(),
                 Recipe::Paper => self.train.clone().overridden_by(&self.paper)?,
             },
+            with: &self.with,
             budget,
         })
+    }
+}
+
+impl<B> Chosen<'_, B> {
+    /// The settings of a method: what all runs share, and what it sets differently.
+    pub fn train_of(&self, method: &str) -> Result<Settings> {
+        match self.with.get(method) {
+            Some(own) => self.train.clone().overridden_by(own),
+            None => Ok(self.train.clone()),
+        }
     }
 }
 
 impl<B: Serialize> Chosen<'_, B> {
     /// Everything that decides the figures.
     pub fn record(&self) -> Result<serde_json::Value> {
-        serde_json::to_value((self.methods, &self.train, &self.budget))
-            .map_err(|error| Error::Failed(format!("the settings cannot be written: {error}")))
+        let record = match self.with.is_empty() {
+            true => serde_json::to_value((self.methods, &self.train, &self.budget)),
+            false => serde_json::to_value((self.methods, &self.train, &self.budget, self.with)),
+        };
+        record.map_err(|error| Error::Failed(format!("the settings cannot be written: {error}")))
     }
 }
 

@@ -1,6 +1,8 @@
 //! The readers and parsers, each fed with one altered seed. A target returns the size of its input.
 
 use crate::mutate::Dice;
+use diffclf::discrete::model::{StatesCheckpoint, StatesModel};
+use diffclf::discrete::{self, LearnedStates};
 use diffclf::energy::Energy;
 use diffclf::energy::compose::Expression;
 use diffclf::engine::{Isa, Pool};
@@ -10,7 +12,7 @@ use diffclf::format::trajectory::{Kind, Trajectory};
 use diffclf::metric::Regions;
 use diffclf::model::{Checkpoint, Content, Model};
 use diffclf::molecule::{
-    EnergyTerms, ForceField, Solvent, SolventModel, Topology, read_coordinates,
+    Beads, EnergyTerms, ForceField, Solvent, SolventModel, Topology, read_coordinates,
 };
 use diffclf::objective::parse_terms;
 use diffclf::process::{Process, Spacing, TimeSampler};
@@ -19,6 +21,7 @@ use diffclf::sample::mcmc::Kernel;
 use diffclf::train::StepReport;
 use diffclf_experiments::cell::CellRecord;
 use diffclf_run::archive::{Member, member};
+use diffclf_run::beads::BeadFile;
 use diffclf_run::data::DataSet;
 use diffclf_run::named::{Named, word};
 use diffclf_run::prepare::Preparation;
@@ -32,6 +35,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tempfile::TempDir;
+
+/// A native structure, and a topology that begins with it.
+const NATIVE: &str = include_str!("../../experiments/chignolin/native.pdb");
+const BEADS: &str = include_str!("../../experiments/chignolin/go.toml");
 
 /// A reader or parser.
 pub struct Target {
@@ -78,6 +85,12 @@ pub const TARGETS: &[Target] = &[
         run: topology,
     },
     Target {
+        name: "beads",
+        cost: 1,
+        reads: true,
+        run: beads,
+    },
+    Target {
         name: "coordinates",
         cost: 1,
         reads: true,
@@ -106,6 +119,12 @@ pub const TARGETS: &[Target] = &[
         cost: 40,
         reads: false,
         run: resealed_checkpoint,
+    },
+    Target {
+        name: "states",
+        cost: 4,
+        reads: true,
+        run: states,
     },
     Target {
         name: "words",
@@ -159,6 +178,7 @@ pub struct Bench {
     coordinates: Vec<u8>,
     models: Vec<Vec<u8>>,
     checkpoints: Vec<Vec<u8>>,
+    states: Vec<Vec<u8>>,
     texts: Vec<String>,
     cells: Vec<String>,
     config: String,
@@ -256,7 +276,9 @@ impl Bench {
         let pool = Arc::new(Pool::new(1));
         let (mut models, mut checkpoints) = (Vec::new(), Vec::new());
         let (mut config, mut log) = (String::new(), Vec::new());
+        let mut states = Vec::new();
         for (name, stop, more) in [
+            ("states", 2, "states = 4\n"),
             ("mixture", 100, ""),
             ("stopped", 2, ""),
             ("gaussian", 4, "base = \"gaussian\"\nscale = \"common\"\n"),
@@ -276,9 +298,15 @@ impl Bench {
                 pool: pool.clone(),
             };
             // A run that is stopped is an error, and leaves what is wanted.
-            let _ = train_on(job, rows());
+            let symbols = name == "states";
+            let _ = train_on(job, if symbols { symbol_rows() } else { rows() });
             let read =
                 |file: &str| std::fs::read(path.join(file)).expect("the run has left its files");
+            if symbols {
+                states.push(read("model.safetensors"));
+                states.push(read("checkpoint.safetensors"));
+                continue;
+            }
             models.push(read("model.safetensors"));
             checkpoints.push(read("checkpoint.safetensors"));
             if name == "stopped" {
@@ -293,6 +321,7 @@ impl Bench {
             coordinates,
             models,
             checkpoints,
+            states,
             texts: TEXTS.map(String::from).to_vec(),
             cells,
             config,
@@ -309,6 +338,14 @@ fn rows() -> Vec<DataSet> {
         .map(|i| (f64::from(i) * 0.7).sin() + f64::from(i % 3) * 1.3)
         .collect();
     DataSet::from_array("rows", values, 100, 2)
+        .into_iter()
+        .collect()
+}
+
+/// Rows of symbols.
+fn symbol_rows() -> Vec<DataSet> {
+    let values: Vec<f64> = (0..300).map(|i| f64::from(i * i % 7 % 4)).collect();
+    DataSet::from_array("symbols", values, 100, 3)
         .into_iter()
         .collect()
 }
@@ -380,6 +417,30 @@ fn topology(bench: &Bench, dice: &mut Dice) -> usize {
         }
     }
     bytes.len()
+}
+
+/// A topology of beads that was read is put to use: a structure or the text beside one.
+fn beads(_bench: &Bench, dice: &mut Dice) -> usize {
+    let mut bytes = NATIVE.as_bytes().to_vec();
+    let altered = dice.below(2) == 0;
+    if altered {
+        dice.bytes(&mut bytes);
+    }
+    let text = match altered {
+        true => BEADS.to_string(),
+        false => dice.text(BEADS),
+    };
+    let structure = |_: &Path| {
+        let frames = Trajectory::read(Kind::Pdb, &bytes)?;
+        Ok(Beads::of_structure(&frames)?)
+    };
+    if let Ok(file) = BeadFile::parse(&text, structure)
+        && let Ok(model) = file.go_model()
+    {
+        let (mut energy, mut score) = ([0.0], vec![0.0; model.dim()]);
+        model.energy_and_score(&[0.0], model.native(), &mut energy, &mut score);
+    }
+    bytes.len() + text.len()
 }
 
 fn coordinates(bench: &Bench, dice: &mut Dice) -> usize {
@@ -490,6 +551,28 @@ fn resealed_checkpoint(bench: &Bench, dice: &mut Dice) -> usize {
         for _ in 0..2 {
             if trainer.finished() || trainer.advance(&mut StepReport::default()).is_err() {
                 break;
+            }
+        }
+    }
+    bytes.len()
+}
+
+/// A model of states, or its checkpoint; one that was read is put to use.
+fn states(bench: &Bench, dice: &mut Dice) -> usize {
+    let seed = dice.pick(&bench.states).clone();
+    let Some(bytes) = resealed(dice, &seed) else {
+        return 0;
+    };
+    let _ = StatesCheckpoint::from_bytes(&bytes);
+    if let Ok(model) = StatesModel::from_bytes(&bytes) {
+        let spec = model.content.spec.clone();
+        if spec.space.sites <= 64 && spec.width <= 64 && spec.depth <= 8 {
+            let params = model.best().to_vec();
+            if let Ok(energy) =
+                LearnedStates::new(spec.clone(), params, bench.pool.clone(), Isa::PORTABLE)
+            {
+                let (row, mut out) = (vec![0; spec.space.sites], [0.0]);
+                discrete::Energy::log_density(&energy, spec.grid.t_min(), &row, &mut out);
             }
         }
     }

@@ -25,6 +25,10 @@ class Settings(TypedDict, total=False):
     """Seed of the system's own parameters."""
     samples: int
     """Draw a fixed set of so many rows from the system."""
+    states: int
+    """States of each site, for rows of symbols; 0 for rows of numbers."""
+    noise: Literal["uniform", "masked"]
+    """Noise on states."""
     standardise: bool
     """Shift and scale the data to mean 0 and scalar variance 1."""
     scale: Literal["column", "common", "none"]

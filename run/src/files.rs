@@ -384,7 +384,13 @@ pub fn model_path(path: &Path) -> PathBuf {
 pub fn read_model(path: &Path) -> Result<Model> {
     let path = model_path(path);
     let model = Model::from_bytes(&read_container(&path)?);
-    let model = model.map_err(|source| Error::about(&path, source))?;
+    let model = model.map_err(|source| match &source {
+        diffclf::Error::ModelContent { problem } if problem.starts_with("it is a model of states") => Error::Usage(format!(
+            "{} is a model of states; train, density, sample, evaluate and anneal know them, and nothing else does yet",
+            path.display()
+        )),
+        _ => Error::about(&path, source),
+    })?;
     memory::refuse_model(&model.content.spec)?;
     Ok(model)
 }

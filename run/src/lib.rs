@@ -4,6 +4,7 @@
 pub mod anneal;
 pub mod archive;
 pub mod base;
+pub mod beads;
 pub mod bridge;
 pub mod budget;
 pub mod columns;
@@ -45,6 +46,7 @@ pub mod session;
 pub mod settings;
 pub mod simulate;
 mod smallest_time;
+pub mod states;
 pub mod straight;
 pub mod table;
 pub mod train;

@@ -32,6 +32,13 @@ pub enum Notice {
         /// Equally weighted rows that they are worth.
         effective: f64,
     },
+    /// Rows of symbols, recognised as such.
+    States {
+        /// Columns.
+        sites: usize,
+        /// States of each.
+        states: usize,
+    },
     /// Columns of a kind of their own.
     Kinds {
         /// What they are, in words.
@@ -108,6 +115,16 @@ impl Notice {
             Self::BatchLowered { from, to } => words!(format!(
                 "batch lowered from {from} to {to}: there are no more rows to train on"
             )),
+            Self::States { sites, states } => words!(
+                format!(
+                    "whole numbers from 0 to {}: rows of {sites} sites with {states} states (",
+                    states - 1
+                ),
+                Setting::new("states"),
+                "; for rows of numbers ",
+                Setting::to("states", "0"),
+                ")"
+            ),
             Self::Kinds { text } => words!(
                 "columns: ",
                 text,

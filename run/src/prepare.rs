@@ -21,13 +21,13 @@ use diffclf::energy::{Energy, Kind};
 use diffclf::engine::{Isa, Pool};
 use diffclf::model::{Checkpoint, Content, Model, Record};
 use diffclf::rng::STREAMS;
-use diffclf::train::{Endpoints, Shuffled, Source, State, TrainSettings, Trainer};
+use diffclf::train::{Endpoints, EnergyCourse, Shuffled, Source, State, TrainSettings, Trainer};
 use std::path::Path;
 use std::sync::Arc;
 
 /// Fewest draws of an evaluation on the held-out rows. A row's loss depends more on the noise it gets than on the model, so that few rows are
 /// taken several times; the draws are the same at every evaluation. Without a gradient they cost about a step.
-const HELD_OUT_DRAWS: usize = 2048;
+pub(crate) const HELD_OUT_DRAWS: usize = 2048;
 
 /// What a trainer is made of.
 pub struct Preparation {
@@ -231,8 +231,10 @@ impl Preparation {
         });
         let endpoints = self.endpoints(|feed| Some(&feed.train));
         let endpoints = endpoints.ok_or(Error::Nothing)?;
-        let trainer = Trainer::new(&self.content.spec, train, endpoints, held_out, pool, isa)?;
-        Ok(trainer.with_truth(self.truth.clone()))
+        let spec = &self.content.spec;
+        let course = EnergyCourse::new(spec, train, endpoints, held_out, pool, isa)?;
+        let course = course.with_truth(self.truth.clone());
+        Ok(Trainer::of(course, train)?)
     }
 
     /// A new run from the parameters of a model: on its coordinates and its base, so that they mean what they meant.
@@ -383,7 +385,7 @@ fn worth(set: &DataSet) -> Option<Notice> {
 }
 
 /// The first rows of a share, in their order.
-fn taken(share: &Shuffled, dim: usize) -> HeldOutRows {
+pub(crate) fn taken(share: &Shuffled, dim: usize) -> HeldOutRows {
     let mut rows = Vec::new();
     let mut row = vec![0f32; dim];
     for k in 0..share.rows().min(MOST_ROWS) {

@@ -135,7 +135,9 @@ pub fn outline(settings: &Settings, facts: &Facts) -> Result<Outline> {
         settings: settings.clone(),
         notices: Vec::new(),
     };
-    let held_out = filling.held_out(facts)?.map_or(0.0, |rule| rule.share);
+    let held_out = filling
+        .held_out(facts.effective.or(facts.rows), facts.given)?
+        .map_or(0.0, |rule| rule.share);
     Ok(Outline {
         base: filling.base(facts)?,
         coordinates: filling.coordinates(facts)?.0,
@@ -167,15 +169,19 @@ pub fn resolve(settings: &Settings, facts: &Facts) -> Result<Resolved> {
 }
 
 /// Settings while their defaults are filled in.
-struct Filling {
-    settings: Settings,
-    notices: Vec<Notice>,
+pub(crate) struct Filling {
+    pub(crate) settings: Settings,
+    pub(crate) notices: Vec<Notice>,
 }
 
 impl Filling {
     fn train(&mut self, facts: &Facts) -> Result<TrainSettings> {
-        let held_out = self.held_out(facts)?;
-        let batch = self.batch(facts);
+        let held_out = self.held_out(facts.effective.or(facts.rows), facts.given)?;
+        let usual = match self.settings.base {
+            Some(BaseKind::Mixture) => BATCH_ON_MIXTURE,
+            _ => 2048,
+        };
+        let batch = self.batch(usual, facts.rows);
         let s = &mut self.settings;
         let usual = match s.base {
             Some(BaseKind::Mixture) => "dsm+diffclf+0.5*anchor",
@@ -244,29 +250,27 @@ impl Filling {
         })
     }
 
-    fn log_every(&mut self) -> Result<u64> {
+    pub(crate) fn log_every(&mut self) -> Result<u64> {
         match *self.settings.log_every.get_or_insert(10) {
             0 => Err(Error::setting("log_every", 0, "at least 1")),
             steps => Ok(steps),
         }
     }
 
-    fn batch(&mut self, facts: &Facts) -> usize {
-        let usual = match self.settings.base {
-            Some(BaseKind::Mixture) => BATCH_ON_MIXTURE,
-            _ => 2048,
-        };
+    /// Rows per step, no more than there are to train on.
+    pub(crate) fn batch(&mut self, usual: usize, rows: Option<usize>) -> usize {
         let from = self.settings.batch.unwrap_or(usual);
-        let to = lowered_batch(from, facts.rows, self.settings.held_out);
+        let to = lowered_batch(from, rows, self.settings.held_out);
         if to < from {
             self.notices.push(Notice::BatchLowered { from, to });
         }
         *self.settings.batch.insert(to)
     }
 
-    fn held_out(&mut self, facts: &Facts) -> Result<Option<HeldOut>> {
+    /// Rows that are held out of so many (as equal ones, where they have weights), which are given or drawn from a system.
+    pub(crate) fn held_out(&mut self, rows: Option<usize>, given: bool) -> Result<Option<HeldOut>> {
         let s = &mut self.settings;
-        let Some(rows) = facts.rows else {
+        let Some(worth) = rows else {
             if s.held_out.is_some_and(|share| share != 0.0) {
                 return Err(Error::Refused(words!(
                     Setting::new("held_out"),
@@ -277,9 +281,8 @@ impl Filling {
             return Ok(None);
         };
         // A fixed set drawn from a system stands for an experiment of the paper, which trains on all of it.
-        let worth = facts.effective.unwrap_or(rows);
-        let enough = worth >= FEWEST_ROWS && facts.given;
-        if s.held_out.is_none() && facts.given && !enough {
+        let enough = worth >= FEWEST_ROWS && given;
+        if s.held_out.is_none() && given && !enough {
             self.notices.push(Notice::NothingHeldOut { rows: worth });
         }
         let share = *s
@@ -288,10 +291,10 @@ impl Filling {
         if share == 0.0 {
             return Ok(None);
         }
-        if !(share > 0.0 && share < 1.0) || rows < 2 {
+        if !(share > 0.0 && share < 1.0) || worth < 2 {
             return Err(Error::setting(
                 "held_out",
-                format!("{share} of {rows} rows"),
+                format!("{share} of {worth} rows"),
                 "a share between 0 and 1 and at least two rows",
             ));
         }

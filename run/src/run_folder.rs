@@ -4,7 +4,7 @@
 use crate::error::{Error, Result};
 use crate::files::{FolderLock, read_container, read_text, remove_leftovers, write_atomic};
 use crate::settings::Settings;
-use diffclf::model::{Checkpoint, Model};
+use diffclf::model::{CheckpointOf, Describes, ModelOf};
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -142,18 +142,18 @@ impl RunFolder {
     }
 
     /// The last checkpoint, if one was written.
-    pub fn checkpoint(&self) -> Result<Option<Checkpoint>> {
+    pub fn checkpoint<C: Describes>(&self) -> Result<Option<CheckpointOf<C>>> {
         let path = self.path.join(CHECKPOINT);
         if !path.exists() {
             return Ok(None);
         }
-        Checkpoint::from_bytes(&read_container(&path)?)
+        CheckpointOf::from_bytes(&read_container(&path)?)
             .map(Some)
             .map_err(|source| Error::about(&path, source))
     }
 
     /// Writes the checkpoint.
-    pub fn write_checkpoint(&self, checkpoint: &Checkpoint) -> Result<()> {
+    pub fn write_checkpoint<C: Describes>(&self, checkpoint: &CheckpointOf<C>) -> Result<()> {
         self.lock.check()?;
         let bytes = checkpoint.to_bytes()?;
         write_atomic(&self.path.join(CHECKPOINT), |writer| {
@@ -162,7 +162,7 @@ impl RunFolder {
     }
 
     /// Writes the model.
-    pub fn write_model(&self, model: &Model) -> Result<()> {
+    pub fn write_model<C: Describes>(&self, model: &ModelOf<C>) -> Result<()> {
         self.lock.check()?;
         let bytes = model.to_bytes()?;
         write_atomic(&self.model_path(), |writer| Ok(writer.write_all(&bytes)?))
@@ -250,7 +250,11 @@ mod tests {
             Err(Error::RunExists { .. })
         ));
         RunFolder::refuse_existing(&path, true).unwrap();
-        assert!(RunFolder::has_run(&path) && run.checkpoint().unwrap().is_none());
+        let none = run
+            .checkpoint::<diffclf::model::Content>()
+            .unwrap()
+            .is_none();
+        assert!(RunFolder::has_run(&path) && none);
         assert_eq!(run.settings().unwrap(), Settings::default());
         assert!(matches!(RunFolder::take(&path), Err(Error::Busy { .. })));
         let file = folder.path().join("file");

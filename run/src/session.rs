@@ -1,28 +1,83 @@
 //! What goes along with `diffclf train`: log, checkpoints, progress, and a good end whatever happens.
 
 use crate::error::{Error, Result};
-use crate::last_word::{HeldOutRows, LastWord, last_word, normalise};
+use crate::last_word::{HeldOutRows, last_word, normalise};
 use crate::level::{Levels, level};
 use crate::origin::Origin;
 use crate::run_folder::{Log, RunFolder};
 use crate::watch::{Bar, Watch, duration_text};
 use diffclf::Error as CoreError;
 use diffclf::engine::{Isa, Pool};
-use diffclf::model::{Checkpoint, Content, Model};
-use diffclf::train::{
-    End, Losses, Moment, Observer, State, StepReport, TrainSettings, Trainer, run,
-};
+use diffclf::model::{CheckpointOf, Content, Describes, ModelOf};
+use diffclf::train::{End, Losses, Moment, Observer, State, StepReport, Trainer, run};
 use serde_json::json;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// What a session asks a model's description, of points or of states.
+pub trait Trained: Describes {
+    /// Rows that are asked after the last step.
+    type Rows;
+
+    /// Names of the losses of a stage.
+    fn losses(&self, stage: usize) -> Vec<&'static str>;
+
+    /// Steps of each stage.
+    fn stages(&self) -> Vec<u64>;
+
+    /// What is done to a model after its last step; what is said of it.
+    fn finish(
+        model: &mut ModelOf<Self>,
+        rows: &Self::Rows,
+        pool: &Arc<Pool>,
+        isa: Isa,
+    ) -> Result<Option<String>>;
+}
+
+/// Rows of points that are asked after the last step.
+pub struct PointRows {
+    /// Those that have the last word.
+    pub held_out: Option<HeldOutRows>,
+    /// Those for F(t) of all levels.
+    pub levels: Levels,
+}
+
+impl Trained for Content {
+    type Rows = PointRows;
+
+    fn losses(&self, stage: usize) -> Vec<&'static str> {
+        let terms = self.record.settings.stages[stage].objectives.iter();
+        terms.map(|t| t.objective.objective().name()).collect()
+    }
+
+    fn stages(&self) -> Vec<u64> {
+        let stages = self.record.settings.stages.iter();
+        stages.map(|stage| stage.steps).collect()
+    }
+
+    /// Normalised; that of the mixture it stands on, if that was better.
+    fn finish(
+        model: &mut ModelOf<Self>,
+        rows: &PointRows,
+        pool: &Arc<Pool>,
+        isa: Isa,
+    ) -> Result<Option<String>> {
+        normalise(model, pool, isa)?;
+        level(model, &rows.levels, pool, isa)?;
+        match &rows.held_out {
+            Some(rows) => Ok(Some(last_word(model, rows, pool, isa)?.text())),
+            None => Ok(None),
+        }
+    }
+}
+
 /// A trainer at work in its folder.
-pub struct Session {
+pub struct Session<C: Trained = Content> {
     /// The run folder.
     pub folder: RunFolder,
     /// What the model file says.
-    pub content: Content,
+    pub content: C,
     /// The log, open at the trainer's step.
     pub log: Log,
     /// Steps between two lines of it.
@@ -35,10 +90,8 @@ pub struct Session {
     pub watch: Arc<dyn Watch>,
     /// Files that are trained on.
     pub origins: Vec<Origin>,
-    /// Rows that have the last word.
-    pub held_out: Option<HeldOutRows>,
-    /// Rows for F(t) of all levels.
-    pub levels: Levels,
+    /// Rows that are asked after the last step.
+    pub rows: C::Rows,
     /// Threads.
     pub pool: Arc<Pool>,
     /// Kernels.
@@ -46,8 +99,8 @@ pub struct Session {
 }
 
 /// A session while it trains: what is shown, and when the last checkpoint was.
-struct Course {
-    session: Session,
+struct Course<C: Trained> {
+    session: Session<C>,
     /// None once a failure took it down.
     progress: Option<Box<dyn Bar>>,
     begin: Instant,
@@ -57,15 +110,15 @@ struct Course {
     /// The latest loss of the held-out rows, and the stage it belongs to.
     held_out_loss: Option<(usize, f64)>,
     /// What the held-out rows said in the end.
-    last_word: Option<LastWord>,
+    last_word: Option<String>,
 }
 
-impl Observer for Course {
+impl<C: Trained> Observer for Course<C> {
     type Error = Error;
 
     fn after_step(&mut self, trainer: &Trainer, report: &StepReport) -> Result<ControlFlow<()>> {
         let state = trainer.state();
-        let settings = &self.session.content.record.settings;
+        let stages = &self.session.content.stages();
         let stage_ended = state.stage != report.stage;
         let log_every = self.session.log_every;
         if stage_ended || report.held_out.is_some() || state.step.is_multiple_of(log_every) {
@@ -85,7 +138,7 @@ impl Observer for Course {
                     state.step
                 ));
             }
-            progress.set(planned(settings, state), &message);
+            progress.set(planned(stages, state), &message);
         }
         let entry = || self.session.entry(report, self.seconds());
         self.session.watch.step(&entry);
@@ -126,18 +179,18 @@ impl Observer for Course {
     }
 }
 
-impl Course {
+impl<C: Trained> Course<C> {
     /// Seconds of training, those of earlier sessions included.
     fn seconds(&self) -> f64 {
         self.session.seconds + self.begin.elapsed().as_secs_f64()
     }
 }
 
-impl Session {
+impl<C: Trained> Session<C> {
     /// Runs to the end, to an interruption or to a number that is not finite.
     pub fn train(self, mut trainer: Trainer) -> Result<()> {
-        let settings = &self.content.record.settings;
-        let total = settings.steps();
+        let stages = self.content.stages();
+        let total = stages.iter().copied().fold(0, u64::saturating_add);
         if trainer.finished() {
             self.write_last(trainer.state())?;
             self.watch.note(&format!(
@@ -146,7 +199,7 @@ impl Session {
             ));
             return Ok(());
         }
-        let (begin, done) = (Instant::now(), planned(settings, trainer.state()));
+        let (begin, done) = (Instant::now(), planned(&stages, trainer.state()));
         let mut course = Course {
             progress: Some(self.watch.begin("train", total, done)),
             begin,
@@ -176,7 +229,7 @@ impl Session {
         }
         close(&format!("{step} steps, {last}"));
         if let Some(word) = last_word {
-            session.watch.note(&word.text());
+            session.watch.note(&word);
         }
         session.watch.note(&format!(
             "model: {} (trained for {})",
@@ -186,24 +239,17 @@ impl Session {
         Ok(())
     }
 
-    /// Writes the model of the last step, or of the mixture it stands on if that was better.
-    fn write_last(&self, state: &State) -> Result<Option<LastWord>> {
+    /// Writes the model of the last step, finished.
+    fn write_last(&self, state: &State) -> Result<Option<String>> {
         let mut model = self.model(state);
-        normalise(&mut model, &self.pool, self.isa)?;
-        level(&mut model, &self.levels, &self.pool, self.isa)?;
-        let word = match &self.held_out {
-            Some(rows) => Some(last_word(&mut model, rows, &self.pool, self.isa)?),
-            None => None,
-        };
+        let word = C::finish(&mut model, &self.rows, &self.pool, self.isa)?;
         self.folder.write_model(&model)?;
         Ok(word)
     }
 
-    fn model(&self, state: &State) -> Model {
-        let mut content = self.content.clone();
-        content.record.steps = state.step;
-        Model {
-            content,
+    fn model(&self, state: &State) -> ModelOf<C> {
+        ModelOf {
+            content: self.content.after(state.step),
             params: state.params.clone(),
             average: (!state.average.is_empty()).then(|| state.average.clone()),
         }
@@ -237,10 +283,8 @@ impl Session {
             }));
         }
         self.log.sync()?;
-        let mut content = self.content.clone();
-        content.record.steps = state.step;
-        self.folder.write_checkpoint(&Checkpoint {
-            content,
+        self.folder.write_checkpoint(&CheckpointOf {
+            content: self.content.after(state.step),
             state: state.clone(),
         })
     }
@@ -251,7 +295,7 @@ impl Session {
             return error.into();
         }
         let folder = self.folder.path().display();
-        let kept = match self.folder.checkpoint() {
+        let kept = match self.folder.checkpoint::<C>() {
             Ok(Some(checkpoint)) => {
                 let model = self.model(&checkpoint.state);
                 match self.folder.write_model(&model) {
@@ -274,10 +318,9 @@ impl Session {
     }
 
     fn losses(&self, stage: usize, losses: &Losses) -> serde_json::Value {
-        let objectives = &self.content.record.settings.stages[stage].objectives;
         let mut entry = serde_json::Map::new();
-        for (term, loss) in objectives.iter().zip(&losses.terms) {
-            entry.insert(term.objective.objective().name().into(), json!(loss));
+        for (name, loss) in self.content.losses(stage).iter().zip(&losses.terms) {
+            entry.insert((*name).into(), json!(loss));
         }
         entry.insert("total".into(), json!(losses.total));
         entry.into()
@@ -303,24 +346,21 @@ impl Session {
     }
 
     fn message(&self, report: &StepReport, held_out: Option<f64>) -> String {
-        let stages = &self.content.record.settings.stages;
-        let objectives = &stages[report.stage].objectives;
-        let terms: Vec<String> = objectives
+        let names = self.content.losses(report.stage);
+        let terms: Vec<String> = names
             .iter()
             .zip(&report.losses.terms)
-            .map(|(term, loss)| format!("{} {loss:.4}", term.objective.objective().name()))
+            .map(|(name, loss)| format!("{name} {loss:.4}"))
             .collect();
         let held_out = held_out.map_or(String::new(), |loss| format!(" (held out {loss:.4})"));
-        let (stage, stages) = (report.stage + 1, stages.len());
+        let (stage, stages) = (report.stage + 1, self.content.stages().len());
         format!("stage {stage}/{stages}: {}{held_out}", terms.join(", "))
     }
 }
 
 /// Steps behind a state as the plan counts them: a stage that ended early counts in full.
-fn planned(settings: &TrainSettings, state: &State) -> u64 {
-    let before = settings.stages[..state.stage.min(settings.stages.len())]
-        .iter()
-        .map(|stage| stage.steps)
-        .fold(0, u64::saturating_add);
+fn planned(stages: &[u64], state: &State) -> u64 {
+    let before = stages[..state.stage.min(stages.len())].iter();
+    let before = before.copied().fold(0, u64::saturating_add);
     before.saturating_add(state.step.saturating_sub(state.stage_start))
 }

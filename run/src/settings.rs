@@ -53,6 +53,11 @@ pub struct Settings {
     pub system_seed: Option<u64>,
     /// Draw a fixed set of N rows from the system, as the paper does with 60000 [default: fresh rows at every step]
     pub samples: Option<usize>,
+    /// States of each site, for rows of symbols 0 to states - 1; 0 for rows of numbers [default: recognised where a file holds small whole
+    /// numbers of an integer type]
+    pub states: Option<usize>,
+    /// Noise on states: uniform or masked [default: uniform]
+    pub noise: Option<String>,
     /// Shift and scale the data to mean 0 and scalar variance 1 [default: true]
     pub standardise: Option<bool>,
     /// One scale for each column, their covariance (whiten), one for all (common), or none [default: column for rows that are given; common for particles, two

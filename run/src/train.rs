@@ -12,8 +12,9 @@ use crate::particles::viewed;
 use crate::prepare::Preparation;
 use crate::resolve::lowered_batch;
 use crate::run_folder::{CONFIG, RunFolder};
-use crate::session::Session;
+use crate::session::{PointRows, Session};
 use crate::settings::Settings;
+use crate::states;
 use crate::watch::Watch;
 use crate::weights::weighted;
 use crate::words;
@@ -59,6 +60,9 @@ pub fn train_on(job: Job, sets: Vec<DataSet>) -> Result<()> {
 }
 
 fn run(job: Job, sets: Option<Vec<DataSet>>) -> Result<()> {
+    if states::are_meant(&job, sets.as_deref())? {
+        return states::train(job, sets);
+    }
     let Begun {
         folder,
         preparation,
@@ -85,8 +89,7 @@ fn run(job: Job, sets: Option<Vec<DataSet>>) -> Result<()> {
         checkpoint_every: job.checkpoint_every,
         watch: job.watch,
         origins,
-        held_out,
-        levels,
+        rows: PointRows { held_out, levels },
         pool: job.pool,
         isa,
     }
@@ -100,12 +103,12 @@ struct Begun {
     origins: Vec<Origin>,
 }
 
-fn origins(sets: &[DataSet]) -> Vec<Origin> {
+pub(crate) fn origins(sets: &[DataSet]) -> Vec<Origin> {
     sets.iter().filter_map(DataSet::origin).collect()
 }
 
 /// Digests of given data, and the names to find them by.
-fn digests(sets: &[DataSet], settings: &Settings) -> Vec<(String, String)> {
+pub(crate) fn digests(sets: &[DataSet], settings: &Settings) -> Vec<(String, String)> {
     let paths = [&settings.data, &settings.end];
     let named = |(set, path): (&DataSet, &Option<PathBuf>)| {
         let name = match path {
@@ -270,7 +273,7 @@ fn dequantised(settings: &Settings, sets: Vec<DataSet>) -> Result<Vec<DataSet>> 
 }
 
 /// The kernels, which decide the last bits: the settings remember them.
-fn isa_of(settings: &Settings) -> Result<Isa> {
+pub(crate) fn isa_of(settings: &Settings) -> Result<Isa> {
     let kernel = settings.kernel.clone();
     Machine {
         threads: None,
@@ -280,7 +283,7 @@ fn isa_of(settings: &Settings) -> Result<Isa> {
 }
 
 /// Paths that still lead to the data when the run is resumed from another folder.
-fn absolute(mut settings: Settings) -> Result<Settings> {
+pub(crate) fn absolute(mut settings: Settings) -> Result<Settings> {
     let paths = [
         &mut settings.data,
         &mut settings.end,

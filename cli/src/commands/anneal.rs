@@ -6,6 +6,7 @@ use crate::bridge::BridgeArgs;
 use crate::help;
 use crate::opened::ModelArgs;
 use crate::print::print;
+use crate::states;
 use crate::terminal::Terminal;
 use diffclf::sample::Particles;
 use diffclf_report::annealing;
@@ -83,6 +84,27 @@ pub fn run(args: Args) -> Result<()> {
         return Err(Error::Usage(
             "--contest compares ways to a target; add --target SYSTEM or --target-energy EXPRESSION".into(),
         ));
+    }
+    if let Some(opened) = args.model.open_states()? {
+        if args.target_energy.is_some()
+            || args.contest
+            || args.diffusion
+            || args.method == AnnealMethod::Exchange
+        {
+            return Err(Error::Usage(
+                "states are annealed by smc or ais, towards their model or --target ising or potts; leave out the rest".into(),
+            ));
+        }
+        let ais = args.method == AnnealMethod::Ais;
+        let target = args.target.clone();
+        return states::anneal(
+            &opened,
+            target,
+            &args.smc,
+            ais,
+            &args.model.name(),
+            &args.out,
+        );
     }
     let asked = Annealing {
         method: args.method,

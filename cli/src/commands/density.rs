@@ -2,6 +2,7 @@
 
 use crate::opened::ModelArgs;
 use crate::print::note;
+use crate::states;
 use crate::terminal::Terminal;
 use diffclf::format::npy::write_npy;
 use diffclf_run::density::{Quantity, evaluate_points};
@@ -72,6 +73,15 @@ pub struct Args {
     quiet: bool,
 }
 
+fn quantity_of(what: What) -> Quantity {
+    match what {
+        What::LogDensity => Quantity::LogDensity,
+        What::Energy => Quantity::Energy,
+        What::Score => Quantity::Score,
+        What::TimeScore => Quantity::TimeScore,
+    }
+}
+
 /// Runs the command.
 pub fn run(args: Args) -> Result<()> {
     let paths = [Some(&args.output), args.outside.as_ref()];
@@ -79,6 +89,18 @@ pub fn run(args: Args) -> Result<()> {
         paths.into_iter().flatten().map(PathBuf::as_path),
         args.force,
     )?;
+    if let Some(opened) = args.model.open_states()? {
+        if args.outside.is_some() || args.by == By::Flow {
+            return Err(Error::Usage(
+                "states have no outside and no flow; leave out --outside and --by".into(),
+            ));
+        }
+        let quantity = quantity_of(args.what);
+        let (points, output) = (&args.points, &args.output);
+        return states::density(
+            &opened, quantity, points, args.time, output, args.force, args.quiet,
+        );
+    }
     let (model, energy) = args.model.open()?;
     if args.outside.is_some() && energy.outside(model.content.spec.grid.t_min()).is_none() {
         return Err(Error::Usage(
@@ -88,16 +110,13 @@ pub fn run(args: Args) -> Result<()> {
         ));
     }
     let quantity = match (args.what, args.by) {
-        (What::LogDensity, By::Energy) => Quantity::LogDensity,
         (What::LogDensity, By::Flow) => Quantity::FlowLogDensity,
         (_, By::Flow) => {
             return Err(Error::Usage(
                 "the flow gives log-densities alone; leave out --by flow, or --what".into(),
             ));
         }
-        (What::Energy, By::Energy) => Quantity::Energy,
-        (What::Score, By::Energy) => Quantity::Score,
-        (What::TimeScore, By::Energy) => Quantity::TimeScore,
+        (what, By::Energy) => quantity_of(what),
     };
     let watch = Terminal::new(args.quiet);
     let model = (&model.content, &energy);

@@ -3,12 +3,14 @@
 use crate::help;
 use crate::opened::{ModelArgs, RecordArgs};
 use crate::print::print;
+use crate::states;
 use crate::terminal::Terminal;
 use diffclf_report::evaluation::{averages, levels, modes};
 use diffclf_report::text::table_text;
 use diffclf_run::error::Result;
 use diffclf_run::evaluate::Judgement;
 use diffclf_run::exact::Systems;
+use diffclf_run::states::StatesJudgement;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -57,6 +59,16 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: Args) -> Result<()> {
     args.record.check([])?;
+    if let Some(opened) = args.model.open_states()? {
+        let asked = StatesJudgement {
+            system: args.system.as_deref(),
+            system_seed: args.system_seed,
+            levels: args.levels,
+            samples: (args.samples, args.classified),
+            seed: args.seed,
+        };
+        return states::evaluate(&opened, &asked, &args.model.name(), args.all, &args.record);
+    }
     let (model, energy) = args.model.open()?;
     let content = &model.content;
     let asked = Judgement {

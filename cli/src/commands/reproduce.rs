@@ -19,6 +19,7 @@ Examples:
   diffclf reproduce mog40-dm --cells d8-n4
   diffclf reproduce boltzmann-si --cells d16 --share 0.1
   diffclf reproduce mog40-dm --recipe paper --cells d8-n4-diffclf -o reproduced/as-printed
+  diffclf reproduce chignolin --data chignolin-ca.xtc -o reproduced/real-chignolin
   diffclf reproduce limits --keep experiments/limits/cells
   diffclf reproduce limits --redraw experiments/limits/cells
 
@@ -53,6 +54,9 @@ pub struct Args {
     /// Folder of the results [default: reproduced/NAME, with -quick, -paper and -SHARE where asked for]
     #[arg(short, long, value_name = "FOLDER")]
     output: Option<PathBuf>,
+    /// Your own frames in place of the experiment's, where the paper's are not public (chignolin: ten C-alpha beads in nm; .npy, .xtc, .dcd)
+    #[arg(long, value_name = "FILE")]
+    data: Option<PathBuf>,
     /// Keep finished cells in this folder too, as small files with the budget, command and machine that made them
     #[arg(long, value_name = "FOLDER")]
     keep: Option<PathBuf>,
@@ -83,6 +87,7 @@ pub fn run(args: Args) -> Result<()> {
         },
         cells: args.cells,
         output: args.output,
+        data: args.data,
         keep: args.keep,
         force: args.force,
     };

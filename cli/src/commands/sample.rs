@@ -4,13 +4,15 @@ use crate::annealing::write_rows;
 use crate::bridge::BridgeArgs;
 use crate::help;
 use crate::opened::{ModelArgs, RecordArgs};
+use crate::states;
 use crate::terminal::Terminal;
 use diffclf::format::npy::write_npy;
 use diffclf::sample::Integrator;
-use diffclf_run::error::Result;
+use diffclf_run::error::{Error, Result};
 use diffclf_run::generate::Generation;
 use diffclf_run::named::word;
 use diffclf_run::outputs;
+use diffclf_run::states::StatesGeneration;
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -96,6 +98,31 @@ pub fn run(args: Args) -> Result<()> {
         bridge: args.bridge.choice(),
         seed: args.seed,
     };
+    if let Some(opened) = args.model.open_states()? {
+        let strangers = args.eta.is_some()
+            || args.integrator.is_some()
+            || args.tolerance.is_some()
+            || args.log_density.is_some();
+        let Some(number) = args.number.filter(|_| !strangers) else {
+            return Err(Error::Usage(
+                "rows of states take -n, --method (jumps, tau-leaping, ancestral), --steps and --seed; leave out the rest".into(),
+            ));
+        };
+        let (method, steps, seed) = (args.method.clone(), args.steps, args.seed);
+        let asked = StatesGeneration {
+            number,
+            method,
+            steps,
+            seed,
+        };
+        return states::sample(
+            &opened,
+            &asked,
+            &args.model.name(),
+            &args.output,
+            &args.record,
+        );
+    }
     let (model, energy) = args.model.open()?;
     let done = asked.run(&model.content, &energy, &Terminal::new(args.record.quiet))?;
     let found = &done.found;

@@ -8,6 +8,7 @@ use crate::terminal::Terminal;
 use diffclf::energy::compose::Expression;
 use diffclf::format::npy::write_npy;
 use diffclf::format::sha256_of;
+use diffclf_run::beads::BeadFile;
 use diffclf_run::compose::{binding, read_models};
 use diffclf_run::error::{Error, Result};
 use diffclf_run::files::{MappedNpy, read_model};
@@ -25,6 +26,7 @@ Examples:
   diffclf simulate A --system A=mueller-brown --chains 10 --step 0.005 --temperature 23 --masses 0.5 -o exact.npy
   diffclf simulate runs/aldp --start frames.npy --chains 100 --units nm --step 2 --temperature 300 \\
       --masses 12.011,14.007,12.011,12.011,14.007 --bonds 0-1,1-2,2-3,3-4 --frames 1000 --thin 50 -o chains.xtc
+  diffclf simulate A --system A=go:native.pdb --topology native.pdb --chains 20 --units nm --step 5 --temperature 340 -o folding.xtc
   diffclf simulate \"A and B\" --model A=a.safetensors --model B=b.safetensors --start rows.npy --step 0.01 -o both.npy
 
 The force is kT times the score at the energy's smallest time (or --time), in the coordinates of the data. Units: with --units nm or
@@ -90,10 +92,13 @@ pub struct Args {
     /// Temperature in K, or kT in reduced units
     #[arg(long, value_name = "T", default_value_t = 1.0)]
     temperature: f64,
-    /// Masses, in u or reduced units: one for all, one for each particle, or one for each coordinate
-    #[arg(long, value_name = "M,...", value_delimiter = ',', default_value = "1")]
+    /// Beads whose masses and bonds these are: a .pdb file, or a .toml file (docs/molecules.md)
+    #[arg(long, value_name = "FILE")]
+    topology: Option<PathBuf>,
+    /// Masses, in u or reduced units: one for all, one for each particle, or one for each coordinate [default: those of --topology, or 1]
+    #[arg(long, value_name = "M,...", value_delimiter = ',')]
     masses: Vec<f64>,
-    /// Bonds whose lengths are watched, as pairs of particles: 0-1,1-2 [default: all distances of few particles]
+    /// Bonds whose lengths are watched, as pairs of particles: 0-1,1-2 [default: those of --topology, or all distances of few particles]
     #[arg(long, value_name = "A-B,...", value_delimiter = ',', value_parser = bond)]
     bonds: Vec<[usize; 2]>,
     /// Time of the energy [default: the model's smallest]
@@ -167,7 +172,7 @@ pub fn run(args: Args) -> Result<()> {
         systems: &systems,
         system_seed: args.system_seed,
     };
-    let dim = landscape.dim();
+    let dim = landscape.dim()?;
     let (start, shaped) = match &args.start {
         Some(path) => rows(path, dim)?,
         None => (
@@ -182,7 +187,32 @@ pub fn run(args: Args) -> Result<()> {
             start.len() / dim
         )));
     };
-    let particles = shaped || !args.bonds.is_empty() || kind_of(&args.output).is_some();
+    let beads = match &args.topology {
+        Some(path) => Some(BeadFile::read(path)?.beads),
+        None => None,
+    };
+    if let (Some(beads), Some(path)) = (&beads, &args.topology)
+        && 3 * beads.count() != dim
+    {
+        return Err(Error::Usage(format!(
+            "{}: {} beads, but rows have {dim} numbers; give the topology of these rows",
+            path.display(),
+            beads.count()
+        )));
+    }
+    let (mut masses, mut bonds) = (args.masses.clone(), args.bonds.clone());
+    if let Some(beads) = beads {
+        if masses.is_empty() {
+            masses = beads.masses;
+        }
+        if bonds.is_empty() {
+            bonds = beads.bonds;
+        }
+    }
+    if masses.is_empty() {
+        masses.push(1.0);
+    }
+    let particles = shaped || !bonds.is_empty() || kind_of(&args.output).is_some();
     if kind_of(&args.output).is_some() {
         length_for(&args.output, args.units)?;
     }
@@ -196,11 +226,11 @@ pub fn run(args: Args) -> Result<()> {
         step: args.step,
         friction: args.friction,
         temperature: args.temperature,
-        masses: args.masses.clone(),
+        masses,
         frames: args.frames,
         thin: args.thin,
         time: args.time,
-        bonds: args.bonds.clone(),
+        bonds,
         particles,
         seed: args.seed,
     };

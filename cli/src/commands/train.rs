@@ -5,6 +5,7 @@ use crate::help;
 use crate::machine::MachineArgs;
 use crate::settings::SettingsArgs;
 use crate::terminal::Terminal;
+use diffclf::discrete::objective::StatesObjectiveName;
 use diffclf_run::budget::parse_time;
 use diffclf_run::error::{Error, Result};
 use diffclf_run::run_folder::CONFIG;
@@ -35,6 +36,8 @@ Examples:
 
 Objectives (a weighted sum of them; docs/objectives.md says which to choose):
 {objectives}
+For rows of states (--states K, or a file of small whole numbers):
+{of_states}
 Settings follow in parentheses: binary-bregman(generator=kl), bayes(gap=4,stop-gradient=yes).
 
 A configuration file holds the same settings as the flags, with _ for -:
@@ -50,7 +53,8 @@ with the very bytes of an uninterrupted run (on the same kind of machine, whatev
 threads). With more --steps than it had, a run that came to its end gets a further stage.
 
 Exit codes: 0 success, 1 failed, 2 wrong usage or input, 3 numbers became infinite or NaN, 130 interrupted.",
-        objectives = help::objectives()
+        objectives = help::objectives(),
+        of_states = StatesObjectiveName::help().trim_end()
     )
 }
 
@@ -140,7 +144,7 @@ pub fn run(args: Args) -> Result<()> {
         force: args.force,
         watch: Arc::new(Terminal::interruptible(args.quiet)?),
     })?;
-    if !(args.no_report || args.quick) {
+    if !(args.no_report || args.quick || diffclf_run::states::open(&path)?.is_some()) {
         // A resumed run has its data in its settings, unless they have moved.
         let saved = Settings::read(&path.join(CONFIG))?;
         let files = [data.or(saved.data), end.or(saved.end)];

@@ -3,6 +3,7 @@
 use super::Place;
 use serde_json::Value;
 use std::fs;
+use std::path::Path;
 
 const RUN: &str = "molecule sample --topology aldp.prmtop --coordinates aldp.crd --lambda 0,1 --temperatures 300,345 --moves 10 --every 2 \
                    --warm-up 10 --quiet";
@@ -111,5 +112,45 @@ fn wrong_files_are_refused_in_words() {
     refused(
         "molecule energy --topology aldp.prmtop --coordinates aldp.crd --model gbn",
         "obc1, obc2",
+    );
+}
+
+#[test]
+fn a_go_model_moves_with_the_masses_and_bonds_of_its_topology() {
+    let place = Place::new();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments/chignolin");
+    for name in ["native.pdb", "go.toml"] {
+        fs::copy(folder.join(name), place.path(name)).unwrap();
+    }
+    let rest =
+        "--chains 3 --frames 4 --thin 5 --units nm --step 5 --temperature 340 --threads 1 --quiet";
+    place.run(&format!(
+        "simulate A --system A=go:go.toml --topology go.toml {rest} --energies u.npy --json a.json -o a.npy"
+    ));
+    let told = place.json("a.json");
+    let masses = told["simulation"]["masses"].as_array().unwrap();
+    assert_eq!((masses.len(), masses[7].as_f64()), (10, Some(12.0108)));
+    assert_eq!(told["simulation"]["bonds"].as_array().unwrap().len(), 9);
+    assert_eq!(told["summary"]["departures"], serde_json::json!([]));
+    // Masses that are given win, and change the way.
+    place.run(&format!(
+        "simulate A --system A=go:native.pdb --topology go.toml --masses 50 {rest} -o b.npy"
+    ));
+    assert_ne!(place.bytes("a.npy"), place.bytes("b.npy"));
+    place.refused(
+        "simulate A --system A=go:none.pdb --step 5 -o c.npy",
+        2,
+        &["none.pdb"],
+    );
+    fs::write(place.path("two.toml"), "masses = [1.0, 2.0]").unwrap();
+    place.refused(
+        &format!("simulate A --system A=go:go.toml --topology two.toml {rest} -o c.npy"),
+        2,
+        &["2 beads", "30 numbers"],
+    );
+    place.refused(
+        &format!("simulate A --system A=go:two.toml {rest} -o c.npy"),
+        2,
+        &["native structure"],
     );
 }

@@ -81,3 +81,18 @@ fn close_times_have_the_corrected_limits() {
     }
     assert!(place.text("out/limits.svg").starts_with("<svg"));
 }
+
+#[test]
+fn frames_are_taken_where_the_papers_are_not_public_alone() {
+    let place = Place::new();
+    place.refused(
+        "reproduce blindness --data mine.npy -o out --quiet",
+        2,
+        &["--data", "blindness has its own"],
+    );
+    place.refused(
+        "reproduce chignolin --quick --cells data --data mine.npy -o out --quiet",
+        2,
+        &["mine.npy"],
+    );
+}

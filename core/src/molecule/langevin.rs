@@ -6,7 +6,7 @@ use super::solvent::Solvent;
 use crate::engine::Isa;
 use crate::engine::kernel::dispatch::{Loop, dispatch};
 use crate::rng::{Purpose, Stream, fill_normal_rows};
-use crate::sample::mcmc::baoab::{self, thermostat};
+use crate::sample::mcmc::{baoab, langevin::thermostat};
 
 /// Whom to cite.
 pub(crate) const CITES: crate::citation::Cites = baoab::CITES;

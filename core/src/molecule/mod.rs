@@ -6,11 +6,14 @@
 //! * [`ForceField`]: bonds, angles, torsions, Lennard-Jones and Coulomb with exclusions, generalised Born with surface term;
 //!   energies and forces of several copies of the molecule side by side in the lanes of a register;
 //! * [`Replicas`]: Langevin dynamics of many copies with exchange over temperature and solvent, exactly resumable;
+//! * [`Beads`]: coarse-grained topologies; [`GoModel`]: structure-based models of chains of beads, test molecules with a known energy;
 //! * [`SolvatedEnergy`]: the force field as an [`Energy`](crate::energy::Energy) in kT, for samplers and objectives.
 
+mod beads;
 mod bonded;
 mod coordinates;
 mod force_field;
+mod go_model;
 mod lanes;
 mod langevin;
 mod pairs;
@@ -22,8 +25,10 @@ mod solvent;
 mod tests;
 mod topology;
 
+pub use beads::Beads;
 pub use coordinates::read_coordinates;
 pub use force_field::{COPIES, EnergyTerms, ForceField};
+pub use go_model::{GoModel, GoSettings};
 pub use replicas::{ReplicaSettings, ReplicaState, Replicas, SwapCount, ThermoState};
 pub use solvated_energy::SolvatedEnergy;
 pub use solvent::{Solvent, SolventModel};
@@ -31,7 +36,7 @@ pub use topology::{Angle, Bond, BornRadius, PairTerm, Topology, Torsion};
 
 /// Whom the methods of this folder cite, by file.
 pub const CITES: crate::citation::Table =
-    crate::citation::cited![force_field, langevin, replicas, solvent,];
+    crate::citation::cited![force_field, go_model, langevin, replicas, solvent,];
 
 /// The gas constant in kJ/mol/K: kT of one mole at temperature T is `GAS_CONSTANT * T`.
 pub const GAS_CONSTANT: f64 = 8.314_462_618_153_24e-3;

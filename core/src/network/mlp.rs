@@ -42,13 +42,23 @@ impl Mlp {
 
     /// The last hidden layer, `more` added to what the first one takes.
     pub(super) fn hidden(&self, site: &mut Site<'_>, x: Input<'_>, more: Option<Node>) -> Node {
-        let [wx, wt, b0] = ["wx", "wt", "b0"].map(|name| site.param(&self.name, name));
-        let space = x.points.linear(site.graph, wx, false);
-        let time = site.time.rows(site.graph, wt, b0);
-        let mut z = site.graph.add(space, time);
+        let mut z = self.first(site, x);
         if let Some(more) = more {
             z = site.graph.add(z, more);
         }
+        self.after_first(site, z)
+    }
+
+    /// What the first layer takes, `x W_x + phi(t) W_t + b_0`: linear in `x`, so that rows which differ in a few places share it.
+    pub(crate) fn first(&self, site: &mut Site<'_>, x: Input<'_>) -> Node {
+        let [wx, wt, b0] = ["wx", "wt", "b0"].map(|name| site.param(&self.name, name));
+        let space = x.points.linear(site.graph, wx, false);
+        let time = site.time.rows(site.graph, wt, b0);
+        site.graph.add(space, time)
+    }
+
+    /// The last hidden layer from what the first one takes.
+    pub(crate) fn after_first(&self, site: &mut Site<'_>, mut z: Node) -> Node {
         for l in 1..self.depth {
             let h = site.graph.unary(Function::Silu(0), z);
             let w = site.param(&self.name, &format!("w{l}"));
@@ -60,7 +70,7 @@ impl Mlp {
     }
 
     /// `h W_o + b_o` of the last hidden layer.
-    pub(super) fn read_out(&self, site: &mut Site<'_>, hidden: Node) -> Node {
+    pub(crate) fn read_out(&self, site: &mut Site<'_>, hidden: Node) -> Node {
         let [wo, bo] = ["wo", "bo"].map(|name| site.param(&self.name, name));
         let out = site.graph.matmul(hidden, wo, false);
         site.graph.bias(out, bo)

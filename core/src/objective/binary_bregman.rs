@@ -15,7 +15,7 @@
 //! loss is not finite and the step says so.
 
 use super::setting::{SettingList, Words};
-use super::{Objective, Scene, Teaches};
+use super::{LevelObjective, LevelScene, Objective, Scene, Teaches};
 use crate::engine::{Function, Node};
 
 /// The convex function of a binary Bregman divergence.
@@ -98,6 +98,12 @@ impl Objective for BinaryBregman {
     }
 
     fn loss(&self, scene: &mut Scene<'_>) -> Node {
+        self.of_levels(scene)
+    }
+}
+
+impl LevelObjective for BinaryBregman {
+    fn of_levels(&self, scene: &mut dyn LevelScene) -> Node {
         let own = scene.own_log_density();
         let other = scene.other_log_densities();
         let g = scene.graph();

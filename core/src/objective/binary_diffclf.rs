@@ -1,7 +1,7 @@
 //! Binary DiffCLF: the mean over a row's two samples of `softplus(-(l_own - l_other))`, `l = -U + F`. Equal to DiffCLF with
 //! N = 2 to rounding.
 
-use super::{Objective, Scene, Teaches};
+use super::{LevelObjective, LevelScene, Objective, Scene, Teaches};
 use crate::engine::{Function, Node};
 
 /// See the module's text.
@@ -37,6 +37,12 @@ impl Objective for BinaryDiffclf {
     }
 
     fn loss(&self, scene: &mut Scene<'_>) -> Node {
+        self.of_levels(scene)
+    }
+}
+
+impl LevelObjective for BinaryDiffclf {
+    fn of_levels(&self, scene: &mut dyn LevelScene) -> Node {
         let own = scene.own_log_density();
         let other = scene.other_log_densities();
         let g = scene.graph();

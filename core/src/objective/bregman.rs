@@ -14,7 +14,7 @@
 //! says so.
 
 use super::setting::{SettingList, Words};
-use super::{Objective, Scene, Teaches};
+use super::{LevelObjective, LevelScene, Objective, Scene, Teaches};
 use crate::engine::{Function, Node};
 
 /// The convex function of a multi-class Bregman divergence.
@@ -88,6 +88,12 @@ impl Objective for Bregman {
     }
 
     fn loss(&self, scene: &mut Scene<'_>) -> Node {
+        self.of_levels(scene)
+    }
+}
+
+impl LevelObjective for Bregman {
+    fn of_levels(&self, scene: &mut dyn LevelScene) -> Node {
         let levels = scene.levels();
         let own = scene.own_log_density();
         let others = scene.other_log_densities();

@@ -1,7 +1,7 @@
 //! DiffCLF with N levels: given a noisy sample, which of the row's N noise levels did it come from?
 //! `-(1/N) sum_i log softmax_j(-U(t_j, y_i) + F(t_j))[i]`, the categorical cross-entropy of that classifier.
 
-use super::{Objective, Scene, Teaches};
+use super::{LevelObjective, LevelScene, Objective, Scene, Teaches};
 use crate::engine::Node;
 
 /// See the module's text.
@@ -33,6 +33,12 @@ impl Objective for Diffclf {
     }
 
     fn loss(&self, scene: &mut Scene<'_>) -> Node {
+        self.of_levels(scene)
+    }
+}
+
+impl LevelObjective for Diffclf {
+    fn of_levels(&self, scene: &mut dyn LevelScene) -> Node {
         let own = scene.own_log_density();
         let others = scene.other_log_densities();
         let g = scene.graph();

@@ -38,7 +38,8 @@ pub use dsm::Dsm;
 pub use fill::{AnyFiller, Fill, Filled, Filler, Mixing, RowSlots, Scratch, Setup, Tile};
 pub use fokker_planck::{FokkerPlanck, Laplacian};
 pub use known_diffclf::{Ends, KnownDiffclf};
-pub use name::{ObjectiveName, Term, closeness, parse_terms, validate_terms};
+pub use name::{Choice, ObjectiveName, Term, closeness, parse_sum, parse_terms, validate_terms};
+pub(crate) use name::{check_sum, choice_text, parse_choice};
 pub use partner::{Partner, PartnerDraw};
 pub use scene::{Scene, Slots};
 pub use setting::{Setting, SettingList, Words};
@@ -47,7 +48,7 @@ pub use tsm::Tsm;
 pub use velocity::VelocityRegression;
 
 use crate::energy::ModelSpec;
-use crate::engine::Node;
+use crate::engine::{Graph, Node};
 use crate::{Error, Result};
 
 /// A loss.
@@ -120,6 +121,31 @@ pub trait Objective {
 
     /// The loss of each source row, `Unit(1) x 1`; the objective is its mean over the batch.
     fn loss(&self, scene: &mut Scene<'_>) -> Node;
+}
+
+/// What a loss between levels needs of a scene, of numbers or of states: `log p_{t_j}(y_i)` of a row's N points at its N times.
+pub trait LevelScene {
+    /// The graph, for building a loss.
+    fn graph(&mut self) -> &mut Graph;
+    /// Number of levels N of a row.
+    fn levels(&self) -> usize;
+    /// `log p_{t_i}(y_i)`, `Unit(N) x 1`.
+    fn own_log_density(&mut self) -> Node;
+    /// `log p_{t_j}(y_i)` for `j != i` in order, `Unit(N) x (N - 1)`.
+    fn other_log_densities(&mut self) -> Node;
+
+    /// Mean over the N levels of a `Unit(N) x 1` column: the loss of the source row.
+    fn mean_over_levels(&mut self, column: Node) -> Node {
+        let levels = self.levels() as f64;
+        let sum = self.graph().unit_sum(column);
+        self.graph().scale(sum, 1.0 / levels)
+    }
+}
+
+/// A loss that sees nothing but the log-densities of levels, so that it serves finite state spaces as well.
+pub trait LevelObjective: Objective {
+    /// The loss of each source row, `Unit(1) x 1`.
+    fn of_levels(&self, scene: &mut dyn LevelScene) -> Node;
 }
 
 /// What is learned from an objective.

@@ -126,53 +126,124 @@ impl ObjectiveName {
     }
 
     /// Settings with their present values, as text.
-    pub(super) fn values(mut self) -> Vec<(&'static str, String)> {
-        let settings = self.settings().into_iter();
-        settings
-            .map(|(name, setting)| (name, setting.text()))
-            .collect()
-    }
-
-    fn set(&mut self, setting: &str, value: &str) -> Result<()> {
-        let name = self.objective().name();
-        let settings = self.settings();
-        let known: Vec<&str> = settings.iter().map(|(known, _)| *known).collect();
-        let expected = match known.as_slice() {
-            [] => format!("none: write {name} without parentheses"),
-            _ => format!("one of {}", known.join(", ")),
-        };
-        match settings.into_iter().find(|(known, _)| *known == setting) {
-            Some((known, place)) => place.read(known, value),
-            None => Err(Error::Value {
-                name: "objective setting",
-                found: format!("{setting:?} of {name}"),
-                expected,
-            }),
-        }
-    }
-
-    /// The same objective with its usual settings.
-    fn usual(name: &str) -> Option<ObjectiveName> {
-        Self::ALL.into_iter().find(|o| o.objective().name() == name)
+    #[cfg(test)]
+    pub(super) fn values(self) -> Vec<(&'static str, String)> {
+        values(self)
     }
 }
 
+impl Choice for ObjectiveName {
+    const ALL: &'static [ObjectiveName] = &ObjectiveName::ALL;
+    const SUM: &'static str = "dsm+0.5*diffclf";
+
+    fn name(&self) -> &'static str {
+        self.objective().name()
+    }
+
+    fn settings(&mut self) -> SettingList<'_> {
+        self.settings()
+    }
+}
+
+/// A family of objectives that are named in text, with settings in parentheses.
+pub trait Choice: Copy + 'static {
+    /// All members, with their usual settings.
+    const ALL: &'static [Self];
+    /// An example of a weighted sum.
+    const SUM: &'static str;
+
+    /// Name in text.
+    fn name(&self) -> &'static str;
+
+    /// Its settings.
+    fn settings(&mut self) -> SettingList<'_>;
+}
+
+/// Settings with their present values, as text.
+fn values<C: Choice>(mut choice: C) -> Vec<(&'static str, String)> {
+    let settings = choice.settings().into_iter();
+    settings
+        .map(|(name, setting)| (name, setting.text()))
+        .collect()
+}
+
+fn set<C: Choice>(choice: &mut C, setting: &str, value: &str) -> Result<()> {
+    let name = choice.name();
+    let settings = choice.settings();
+    let known: Vec<&str> = settings.iter().map(|(known, _)| *known).collect();
+    let expected = match known.as_slice() {
+        [] => format!("none: write {name} without parentheses"),
+        _ => format!("one of {}", known.join(", ")),
+    };
+    match settings.into_iter().find(|(known, _)| *known == setting) {
+        Some((known, place)) => place.read(known, value),
+        None => Err(Error::Value {
+            name: "objective setting",
+            found: format!("{setting:?} of {name}"),
+            expected,
+        }),
+    }
+}
+
+/// The same objective with its usual settings.
+fn usual<C: Choice>(name: &str) -> Option<C> {
+    C::ALL.iter().copied().find(|choice| choice.name() == name)
+}
+
+/// The name, with the settings that differ from the usual ones.
+pub(crate) fn choice_text<C: Choice>(choice: C) -> String {
+    let name = choice.name();
+    let usual = usual::<C>(name).map_or(Vec::new(), values);
+    let changed: Vec<String> = values(choice)
+        .into_iter()
+        .filter(|setting| !usual.contains(setting))
+        .map(|(setting, value)| format!("{setting}={value}"))
+        .collect();
+    if changed.is_empty() {
+        return name.into();
+    }
+    format!("{name}({})", changed.join(","))
+}
+
+/// `name` or `name(setting=value,...)`.
+pub(crate) fn parse_choice<C: Choice>(text: &str) -> Result<C> {
+    let wrong = |expected: String| Error::Value {
+        name: "objective",
+        found: format!("{text:?}"),
+        expected,
+    };
+    let text = text.trim();
+    let (name, settings) = match text.split_once('(') {
+        None => (text, ""),
+        Some((name, rest)) => match rest.strip_suffix(')') {
+            Some(settings) if !settings.trim().is_empty() => (name.trim(), settings),
+            _ => {
+                return Err(wrong(
+                    "settings between parentheses, such as fokker-planck(laplacian=exact)".into(),
+                ));
+            }
+        },
+    };
+    let Some(mut choice) = usual::<C>(name) else {
+        let names: Vec<&str> = C::ALL.iter().map(|choice| choice.name()).collect();
+        return Err(wrong(format!(
+            "one of {}, or a weighted sum such as {}",
+            names.join(", "),
+            C::SUM
+        )));
+    };
+    for setting in settings.split(',').filter(|s| !s.trim().is_empty()) {
+        let Some((setting, value)) = setting.split_once('=') else {
+            return Err(wrong(format!("setting=value instead of {setting:?}")));
+        };
+        set(&mut choice, setting.trim(), value.trim())?;
+    }
+    Ok(choice)
+}
+
 impl std::fmt::Display for ObjectiveName {
-    /// The name, with the settings that differ from the usual ones.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let objective = self.objective();
-        write!(f, "{}", objective.name())?;
-        let usual = Self::usual(objective.name()).map_or(Vec::new(), Self::values);
-        let changed: Vec<String> = self
-            .values()
-            .into_iter()
-            .filter(|setting| !usual.contains(setting))
-            .map(|(setting, value)| format!("{setting}={value}"))
-            .collect();
-        if changed.is_empty() {
-            return Ok(());
-        }
-        write!(f, "({})", changed.join(","))
+        f.write_str(&choice_text(*self))
     }
 }
 
@@ -181,37 +252,7 @@ impl std::str::FromStr for ObjectiveName {
 
     /// `name` or `name(setting=value,...)`.
     fn from_str(text: &str) -> Result<ObjectiveName> {
-        let wrong = |expected: String| Error::Value {
-            name: "objective",
-            found: format!("{text:?}"),
-            expected,
-        };
-        let text = text.trim();
-        let (name, settings) = match text.split_once('(') {
-            None => (text, ""),
-            Some((name, rest)) => match rest.strip_suffix(')') {
-                Some(settings) if !settings.trim().is_empty() => (name.trim(), settings),
-                _ => {
-                    return Err(wrong(
-                        "settings between parentheses, such as fokker-planck(laplacian=exact)"
-                            .into(),
-                    ));
-                }
-            },
-        };
-        let Some(mut objective) = Self::usual(name) else {
-            let names = Self::ALL.map(|o| o.objective().name()).join(", ");
-            return Err(wrong(format!(
-                "one of {names}, or a weighted sum such as dsm+0.5*diffclf"
-            )));
-        };
-        for setting in settings.split(',').filter(|s| !s.trim().is_empty()) {
-            let Some((setting, value)) = setting.split_once('=') else {
-                return Err(wrong(format!("setting=value instead of {setting:?}")));
-            };
-            objective.set(setting.trim(), value.trim())?;
-        }
-        Ok(objective)
+        parse_choice(text)
     }
 }
 
@@ -232,9 +273,9 @@ impl TryFrom<String> for ObjectiveName {
 /// A term of the training loss.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Term {
+pub struct Term<O = ObjectiveName> {
     /// Which objective.
-    pub objective: ObjectiveName,
+    pub objective: O,
     /// Its weight in the sum.
     #[serde(default = "one")]
     pub weight: f64,
@@ -244,11 +285,11 @@ fn one() -> f64 {
     1.0
 }
 
-impl std::str::FromStr for Term {
+impl<O: Choice> std::str::FromStr for Term<O> {
     type Err = Error;
 
     /// `objective` or `weight*objective`.
-    fn from_str(text: &str) -> Result<Term> {
+    fn from_str(text: &str) -> Result<Term<O>> {
         let (weight, objective) = match text.split_once('*') {
             Some((weight, objective)) => {
                 let weight = weight.trim().parse().map_err(|_| Error::Value {
@@ -261,7 +302,7 @@ impl std::str::FromStr for Term {
             None => (1.0, text),
         };
         Ok(Term {
-            objective: objective.parse()?,
+            objective: parse_choice(objective)?,
             weight,
         })
     }
@@ -269,6 +310,11 @@ impl std::str::FromStr for Term {
 
 /// Parses a sum of terms such as `dsm+0.5*diffclf` or `dsm+bayes(gap=4)`.
 pub fn parse_terms(text: &str) -> Result<Vec<Term>> {
+    parse_sum(text)
+}
+
+/// A sum of terms of any family.
+pub fn parse_sum<O: Choice>(text: &str) -> Result<Vec<Term<O>>> {
     text.split('+').map(str::parse).collect()
 }
 
@@ -282,6 +328,20 @@ pub fn closeness(terms: &[Term]) -> Option<f64> {
 
 /// Checks a weighted sum for a model and rows of `levels` levels.
 pub fn validate_terms(terms: &[Term], spec: &ModelSpec, levels: usize) -> Result<()> {
+    check_sum(terms, levels, |name| {
+        let objective = name.objective();
+        (objective.least_levels(), objective.most_levels())
+    })?;
+    let mut objectives = terms.iter().map(|term| term.objective.objective());
+    objectives.try_for_each(|objective| objective.validate(spec))
+}
+
+/// Checks a weighted sum for rows of `levels` levels, each member with the fewest and most levels it takes.
+pub(crate) fn check_sum<O: Choice>(
+    terms: &[Term<O>],
+    levels: usize,
+    range: impl Fn(&O) -> (usize, usize),
+) -> Result<()> {
     let wrong = |name, found: String, expected: String| {
         Err(Error::Value {
             name,
@@ -293,12 +353,11 @@ pub fn validate_terms(terms: &[Term], spec: &ModelSpec, levels: usize) -> Result
         return wrong(
             "objectives",
             "none".into(),
-            "at least one, for instance dsm".into(),
+            format!("at least one, for instance {}", O::ALL[0].name()),
         );
     }
     for (k, term) in terms.iter().enumerate() {
-        let objective = term.objective.objective();
-        let name = objective.name();
+        let name = term.objective.name();
         if !(term.weight.is_finite() && term.weight > 0.0) {
             return wrong(
                 "objective weight",
@@ -306,7 +365,7 @@ pub fn validate_terms(terms: &[Term], spec: &ModelSpec, levels: usize) -> Result
                 "a positive number".into(),
             );
         }
-        let same = |t: &Term| t.objective.objective().name() == name;
+        let same = |t: &Term<O>| t.objective.name() == name;
         if terms[..k].iter().any(same) {
             return wrong(
                 "objectives",
@@ -314,7 +373,7 @@ pub fn validate_terms(terms: &[Term], spec: &ModelSpec, levels: usize) -> Result
                 "each at most once".into(),
             );
         }
-        let (least, most) = (objective.least_levels(), objective.most_levels());
+        let (least, most) = range(&term.objective);
         if !(least..=most).contains(&levels) {
             let expected = format!("between {least} and {most} for {name}");
             return wrong("levels", levels.to_string(), expected);
@@ -325,7 +384,6 @@ pub fn validate_terms(terms: &[Term], spec: &ModelSpec, levels: usize) -> Result
             let text = place.text();
             place.read(setting, &text)?;
         }
-        objective.validate(spec)?;
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 //! `y_i` (and their mirror images for antithetic estimates), and the N x N grid of energies `U(t_j, y_i)`; on request partners at
 //! close times, random probes, points at known ends, and what is known exactly. A request leaves a slot that the step fills.
 
+use super::LevelScene;
 use super::column::ObjectiveColumn;
 use super::fill::{Filled, Filler, RowSlots};
 use super::mirror::Mirror;
@@ -336,9 +337,7 @@ impl<'a> Scene<'a> {
 
     /// Mean over the N levels of a `Unit(N) x 1` column: the loss of the source row.
     pub fn mean_over_levels(&mut self, column: Node) -> Node {
-        let levels = self.levels as f64;
-        let sum = self.builder.graph.unit_sum(column);
-        self.builder.graph.scale(sum, 1.0 / levels)
+        LevelScene::mean_over_levels(self, column)
     }
 
     /// All parameters, in the layout's order.
@@ -354,5 +353,20 @@ impl<'a> Scene<'a> {
             self.slots,
             self.builder.layout,
         )
+    }
+}
+
+impl LevelScene for Scene<'_> {
+    fn graph(&mut self) -> &mut Graph {
+        self.graph()
+    }
+    fn levels(&self) -> usize {
+        self.levels
+    }
+    fn own_log_density(&mut self) -> Node {
+        self.own_log_density()
+    }
+    fn other_log_densities(&mut self) -> Node {
+        self.other_log_densities()
     }
 }

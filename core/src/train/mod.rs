@@ -1,6 +1,7 @@
 //! Training: the step on the tile executor, the optimiser, the trainer's stages, and the loop that drives it.
 
 mod adam;
+mod course;
 mod fill;
 mod fit;
 mod rate;
@@ -11,6 +12,7 @@ mod trainer;
 mod turned;
 
 pub use adam::{Adam, average, clip};
+pub use course::{Course, EnergyCourse, Lesson};
 pub use fit::{End, Moment, Observer, finish, run};
 pub use rate::{Decay, Rate};
 pub use settings::{HeldOut, StageSettings, TrainSettings};

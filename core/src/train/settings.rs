@@ -12,13 +12,13 @@ use crate::{Error, Result};
 /// One stage: so many steps on one weighted sum of objectives.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct StageSettings {
+pub struct StageSettings<O = ObjectiveName> {
     /// Number of steps.
     pub steps: u64,
     /// Times per source row.
     pub levels: usize,
     /// The weighted sum.
-    pub objectives: Vec<Term>,
+    pub objectives: Vec<Term<O>>,
     /// Learning rate.
     pub rate: Rate,
 }
@@ -39,7 +39,7 @@ pub struct HeldOut {
 /// A whole run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct TrainSettings {
+pub struct TrainSettings<O = ObjectiveName> {
     /// Seed of everything random.
     pub seed: u64,
     /// Source rows per step.
@@ -61,7 +61,7 @@ pub struct TrainSettings {
     #[serde(default, skip_serializing_if = "is_false")]
     pub levelling: bool,
     /// The stages, in order.
-    pub stages: Vec<StageSettings>,
+    pub stages: Vec<StageSettings<O>>,
 }
 
 fn is_false(value: &bool) -> bool {
@@ -113,6 +113,19 @@ impl TrainSettings {
 
     /// Refuses what cannot be run on this model.
     pub fn validate(&self, spec: &ModelSpec) -> Result<()> {
+        self.check()?;
+        for stage in &self.stages {
+            validate_terms(&stage.objectives, spec, stage.levels)?;
+            self.times
+                .validate(&spec.process, &spec.grid, spec.dim, stage.levels)?;
+        }
+        Ok(())
+    }
+}
+
+impl<O> TrainSettings<O> {
+    /// Refuses what cannot be run on any model.
+    pub(crate) fn check(&self) -> Result<()> {
         let wrong = |name, found: String, expected: &str| {
             Err(Error::Value {
                 name,
@@ -172,11 +185,30 @@ impl TrainSettings {
                     "a positive number",
                 );
             }
-            validate_terms(&stage.objectives, spec, stage.levels)?;
-            self.times
-                .validate(&spec.process, &spec.grid, spec.dim, stage.levels)?;
         }
         Ok(())
+    }
+
+    /// The same plan of steps and rates, without the names of its losses.
+    pub(crate) fn without_objectives(&self) -> TrainSettings<()> {
+        let stage = |stage: &StageSettings<O>| StageSettings {
+            steps: stage.steps,
+            levels: stage.levels,
+            objectives: Vec::new(),
+            rate: stage.rate,
+        };
+        TrainSettings {
+            seed: self.seed,
+            batch: self.batch,
+            times: self.times,
+            clip: self.clip,
+            adam: self.adam,
+            average: self.average,
+            held_out: self.held_out,
+            rotate: self.rotate,
+            levelling: self.levelling,
+            stages: self.stages.iter().map(stage).collect(),
+        }
     }
 
     /// Steps of all stages.

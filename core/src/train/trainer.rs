@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use super::adam::{average, clip};
+use super::course::{Course, EnergyCourse, Lesson};
 use super::settings::TrainSettings;
-use super::step::{Endpoints, Losses, Step, StepSpec};
-use crate::energy::{Energy, ModelSpec};
+use super::step::{Endpoints, Losses};
+use crate::energy::ModelSpec;
 use crate::engine::{Isa, Pool};
-use crate::objective::Term;
 use crate::rng::{Part, STREAMS};
 use crate::{Error, Result};
 
@@ -60,21 +60,24 @@ pub struct StepReport {
 
 /// See the module's text.
 pub struct Trainer {
-    spec: ModelSpec,
-    settings: TrainSettings,
-    train: Endpoints,
-    held_out: Option<(Endpoints, usize)>,
-    pool: Arc<Pool>,
-    isa: Isa,
+    course: Box<dyn Course>,
+    settings: TrainSettings<()>,
     state: State,
-    built: Option<(usize, Step<f32>, Option<Step<f32>>)>,
+    built: Option<Built>,
     gradient: Vec<f32>,
     free_energy: std::ops::Range<usize>,
-    truth: Option<Arc<dyn Energy>>,
+}
+
+/// The lessons of the present stage.
+struct Built {
+    stage: usize,
+    train: Box<dyn Lesson>,
+    held_out: Option<Box<dyn Lesson>>,
+    pins: bool,
 }
 
 impl Trainer {
-    /// A run from the start. `held_out`: rows that are not trained on, and how many to evaluate.
+    /// A run from the start, of an energy of points in space. `held_out`: rows that are not trained on, and how many to evaluate.
     pub fn new(
         spec: &ModelSpec,
         settings: &TrainSettings,
@@ -83,9 +86,14 @@ impl Trainer {
         pool: Arc<Pool>,
         isa: Isa,
     ) -> Result<Trainer> {
-        spec.validate()?;
-        settings.validate(spec)?;
-        let layout = spec.layout();
+        let course = EnergyCourse::new(spec, settings, train, held_out, pool, isa)?;
+        Trainer::of(course, settings)
+    }
+
+    /// A run from the start of whatever a course trains, with the settings of that course.
+    pub fn of<O>(course: impl Course + 'static, settings: &TrainSettings<O>) -> Result<Trainer> {
+        settings.check()?;
+        let layout = course.layout();
         let params: Vec<f32> = layout.initialise(settings.seed);
         let zero = vec![0f32; params.len()];
         let state = State {
@@ -107,33 +115,18 @@ impl Trainer {
         };
         let free_energy = layout.get("free_energy").map_or(0..0, |e| e.range());
         Ok(Trainer {
-            spec: spec.clone(),
-            settings: settings.clone(),
-            train,
-            held_out,
-            pool,
-            isa,
+            course: Box::new(course),
+            settings: settings.without_objectives(),
             state,
             built: None,
             gradient: zero,
             free_energy,
-            truth: None,
         })
-    }
-
-    /// Gives the run the exact densities of its data, in the model's coordinates, for objectives that compare with them.
-    pub fn with_truth(mut self, truth: Option<Arc<dyn Energy>>) -> Trainer {
-        self.truth = truth;
-        self.built = None;
-        self
     }
 
     /// Continues from a saved state.
     pub fn resume(&mut self, state: State) -> Result<()> {
-        let slope = |t: &Term| t.objective.objective().sees_slope();
-        let mut terms = self.settings.stages.iter().flat_map(|s| &s.objectives);
-        let as_before = self.held_out.is_none() && !terms.any(slope);
-        if state.streams != STREAMS && !(state.streams == 2 && as_before) {
+        if state.streams != STREAMS && !self.course.continues(state.streams) {
             return Err(Error::Value {
                 name: "version of the checkpoint's random streams",
                 found: state.streams.to_string(),
@@ -210,49 +203,38 @@ impl Trainer {
             self.state.stage += 1;
         }
         let stage = self.state.stage;
-        if self.built.as_ref().is_some_and(|b| b.0 == stage) {
+        if self.built.as_ref().is_some_and(|b| b.stage == stage) {
             return Ok(());
         }
-        let s = &self.settings.stages[stage];
-        let plan = |part, batch| StepSpec {
-            terms: s.objectives.clone(),
-            levels: s.levels,
-            batch,
-            times: self.settings.times,
-            seed: self.settings.seed,
-            part,
+        let Some(train) = self.course.lesson(stage, Part::Training)? else {
+            unreachable!("a course has rows to train on")
         };
-        let make = |plan, gradient| {
-            let step = Step::new(&self.spec, plan, gradient, self.pool.clone(), self.isa)?;
-            Ok::<_, Error>(step.with_truth(self.truth.clone()))
-        };
-        let train = make(plan(Part::Training, self.settings.batch), true)?;
-        let held_out = match &self.held_out {
-            Some((_, rows)) => Some(make(plan(Part::HeldOut, *rows), false)?),
-            None => None,
-        };
-        self.built = Some((stage, train, held_out));
+        self.built = Some(Built {
+            stage,
+            train,
+            held_out: self.course.lesson(stage, Part::HeldOut)?,
+            pins: self.course.pins_free_energy(stage),
+        });
         Ok(())
     }
 
     /// One step: losses and gradient, clipping, Adam, re-anchoring of F, average, and the held-out losses when due.
     pub fn advance(&mut self, report: &mut StepReport) -> Result<()> {
         self.build()?;
-        let Some((stage, train, held_out)) = &mut self.built else {
+        let Some(built) = &mut self.built else {
             unreachable!("built above")
         };
-        let s = &self.settings.stages[*stage];
+        let s = &self.settings.stages[built.stage];
         let state = &mut self.state;
         let number = state.step;
-        train.run(
+        (built.train).run(
             &state.params,
             number,
-            &self.train,
             &mut report.losses,
             &mut self.gradient,
         )?;
         report.step = number;
-        report.stage = *stage;
+        report.stage = built.stage;
         report.gradient_norm = clip(&mut self.gradient, self.settings.clip);
         report.rate = s.rate.at(number - state.stage_start, s.steps);
         self.settings.adam.update(
@@ -264,9 +246,8 @@ impl Trainer {
             &mut state.second_moment,
         );
         // Unless a term fixes it, adding a constant to F changes no loss: pin the reference level to zero.
-        let fixes = |t: &Term| t.objective.objective().fixes_free_energy();
-        if !s.objectives.iter().any(fixes) {
-            let anchor = state.params[self.free_energy.start + self.spec.reference_level()];
+        if built.pins {
+            let anchor = state.params[self.free_energy.start + self.course.reference_level()];
             state.params[self.free_energy.clone()]
                 .iter_mut()
                 .for_each(|f| *f -= anchor);
@@ -278,8 +259,7 @@ impl Trainer {
         report.held_out = None;
         report.stopped_early = false;
         let done = state.step - state.stage_start;
-        if let (Some(rule), Some((from, _)), Some(step)) =
-            (self.settings.held_out, &self.held_out, held_out)
+        if let (Some(rule), Some(lesson)) = (self.settings.held_out, &mut built.held_out)
             && (done.is_multiple_of(rule.every) || done == s.steps)
         {
             let mut losses = Losses::default();
@@ -289,15 +269,14 @@ impl Trainer {
                 &state.average
             };
             // The draws are always those of step 0; an error is one of this step.
-            step.run(params, 0, from, &mut losses, &mut [])
-                .map_err(|error| match error {
-                    Error::NonFinite { term, row, .. } => Error::NonFinite {
-                        step: number,
-                        term: format!("{term} of the held-out rows"),
-                        row,
-                    },
-                    error => error,
-                })?;
+            (lesson.run(params, 0, &mut losses, &mut [])).map_err(|error| match error {
+                Error::NonFinite { term, row, .. } => Error::NonFinite {
+                    step: number,
+                    term: format!("{term} of the held-out rows"),
+                    row,
+                },
+                error => error,
+            })?;
             if state.best.is_none_or(|best| losses.total < best) {
                 state.best = Some(losses.total);
                 state.best_params = params.clone();

@@ -16,7 +16,7 @@ pub struct Bounds {
     pub rows: usize,
     /// Median of U over them, in kT.
     pub median_energy: f64,
-    /// Largest U.
+    /// Largest U; infinite where all rows are the same one, which bounds nothing.
     pub largest_energy: f64,
     /// What is watched, with its smallest and largest value in the data.
     pub ranges: Vec<(String, f64, f64)>,
@@ -63,7 +63,10 @@ impl Bounds {
         target.energy.energy(&[target.time], rows, &mut energies);
         energies.sort_by(f64::total_cmp);
         let pairs = dim / 3 * (dim / 3).saturating_sub(1) / 2;
+        // One row again and again has no ranges: nothing is outside of it.
+        let alike = rows.chunks_exact(dim).all(|row| row == &rows[..dim]);
         let watched: Vec<Observable> = match (particles, bonds.is_empty()) {
+            _ if alike => Vec::new(),
             (true, true) if pairs > MOST_PAIRS => Vec::new(),
             (true, true) => (0..dim / 3)
                 .flat_map(|i| (i + 1..dim / 3).map(move |j| Observable::Distance([i, j])))
@@ -84,7 +87,10 @@ impl Bounds {
         Self {
             rows: count,
             median_energy: energies.get(count / 2).copied().unwrap_or(f64::NAN),
-            largest_energy: energies.last().copied().unwrap_or(f64::NAN),
+            largest_energy: match alike {
+                true => f64::INFINITY,
+                false => energies.last().copied().unwrap_or(f64::NAN),
+            },
             ranges: ranges.collect(),
             watched,
         }
@@ -191,5 +197,9 @@ mod tests {
         );
         assert_eq!((left[0].value, left[0].farthest), (1.5, 1.5));
         assert!(left[0].text().contains("chain 1 left the data in frame 1"));
+        // A structure that all chains start from says nothing of where they may go.
+        let same = Bounds::of(&data[..6].repeat(3), &[[0, 1]], true, target);
+        energies[8] = 900.0;
+        assert!(same.ranges.is_empty() && same.departures(&frames, &energies, 3).is_empty());
     }
 }

@@ -1,5 +1,6 @@
 //! What chains move on: a model, a system with a known density, or a composition of them, at one time.
 
+use crate::beads::BeadFile;
 use crate::compose::Compound;
 use crate::error::{Error, Result};
 use crate::words;
@@ -9,9 +10,14 @@ use diffclf::energy::exact::ExactPath;
 use diffclf::energy::{Energy, SystemEnergy};
 use diffclf::engine::{Isa, Pool};
 use diffclf::model::Model;
+use diffclf::molecule::GoModel;
 use diffclf::sample::mcmc::HeldEnergy;
 use diffclf::system::System;
+use std::path::Path;
 use std::sync::Arc;
+
+/// How the name of a system begins that is a Go model: a .pdb or .toml file follows.
+pub const GO: &str = "go:";
 
 /// An energy by name.
 pub struct Landscape<'a> {
@@ -19,22 +25,33 @@ pub struct Landscape<'a> {
     pub expression: &'a Expression,
     /// Models with their names.
     pub models: &'a [(&'a str, Model)],
-    /// Names, and the systems that they stand for.
+    /// Names, and the systems that they stand for: built-in ones, or `go:FILE`.
     pub systems: &'a [(&'a str, &'a str)],
     /// Seed of the systems' own parameters.
     pub system_seed: u64,
+}
+
+/// The Go model of a system `go:FILE`; none for systems of other names.
+pub(super) fn go_model(system: &str) -> Option<Result<GoModel>> {
+    let path = Path::new(system.strip_prefix(GO)?);
+    Some(BeadFile::read(path).and_then(|file| file.go_model()))
 }
 
 /// A member's energy in the coordinates of its data.
 type Member = (String, Box<dyn Energy>);
 
 impl Landscape<'_> {
-    /// Dimension of a point.
-    pub fn dim(&self) -> usize {
-        // Systems that live in the plane have 2; a model tells.
-        self.models
-            .first()
-            .map_or(2, |(_, model)| model.content.spec.dim)
+    /// Dimension of a point: a model tells, or the beads of a Go model; other systems are asked for in the plane.
+    pub fn dim(&self) -> Result<usize> {
+        if let Some((_, model)) = self.models.first() {
+            return Ok(model.content.spec.dim);
+        }
+        for (_, system) in self.systems {
+            if let Some(model) = go_model(system) {
+                return Ok(model?.dim());
+            }
+        }
+        Ok(2)
     }
 
     /// The time of the energy: the smallest that all models know, or one they all know.
@@ -74,20 +91,30 @@ impl Landscape<'_> {
         }
         .check_names()?;
         let mut members: Vec<Member> = Vec::new();
+        let dim = self.dim()?;
         for (name, model) in self.models {
-            if model.content.spec.dim != self.dim() {
+            if model.content.spec.dim != dim {
                 return Err(Error::Usage(format!(
                     "{name} has {} columns, and {} has {}; compose models of the same rows",
-                    model.content.spec.dim,
-                    self.models[0].0,
-                    self.dim()
+                    model.content.spec.dim, self.models[0].0, dim
                 )));
             }
             let energy = model.in_data_coordinates(Arc::new(Pool::exactly(1)?), isa)?;
             members.push((name.to_string(), Box::new(energy)));
         }
         for (name, system) in self.systems {
-            let system = System::by_name(system, self.dim(), self.system_seed)?;
+            if let Some(model) = go_model(system) {
+                let model = model?;
+                if model.dim() != dim {
+                    return Err(Error::Usage(format!(
+                        "{name} has {} beads, but rows have {dim} numbers; compose energies of the same rows",
+                        model.beads()
+                    )));
+                }
+                members.push((name.to_string(), Box::new(model)));
+                continue;
+            }
+            let system = System::by_name(system, dim, self.system_seed)?;
             // Under noise where that is known and a model says which; else as it is.
             let process = self
                 .models

@@ -8,7 +8,7 @@ mod units;
 
 pub use bounds::{Bounds, Departure};
 pub use keeping::Keeping;
-pub use landscape::Landscape;
+pub use landscape::{GO, Landscape};
 pub use units::{Units, masses_over_kt};
 
 use crate::error::{Error, Result};
@@ -18,7 +18,7 @@ use crate::words;
 use crate::words::Setting;
 use diffclf::engine::Isa;
 use diffclf::rng::Purpose;
-use diffclf::sample::mcmc::{Baoab, Ghmc, HeldEnergy, Kernel, LangevinLeapfrog};
+use diffclf::sample::mcmc::{HeldEnergy, Kernel, Langevin};
 use diffclf::sample::{Dynamics, Ensemble};
 use diffclf::system::System;
 use serde::{Deserialize, Serialize};
@@ -39,13 +39,14 @@ pub enum Scheme {
 
 impl Scheme {
     fn kernel(self, friction: f64) -> Kernel {
-        let mass = 1.0;
+        let langevin = Langevin {
+            friction,
+            mass: 1.0,
+        };
         match self {
-            Scheme::Baoab => Kernel::Baoab(Baoab { friction, mass }),
-            Scheme::LangevinLeapfrog => {
-                Kernel::LangevinLeapfrog(LangevinLeapfrog { friction, mass })
-            }
-            Scheme::Ghmc => Kernel::Ghmc(Ghmc { friction, mass }),
+            Scheme::Baoab => Kernel::Baoab(langevin),
+            Scheme::LangevinLeapfrog => Kernel::LangevinLeapfrog(langevin),
+            Scheme::Ghmc => Kernel::Ghmc(langevin),
         }
     }
 }
@@ -175,7 +176,7 @@ impl Simulation {
         watch: &dyn Watch,
     ) -> Result<Done<Simulated>> {
         let time = landscape.time(self.time)?;
-        let dim = landscape.dim();
+        let dim = landscape.dim()?;
         let chains = start.len() / dim;
         self.check(chains, dim)?;
         let thermal_energy = self.units.thermal_energy(self.temperature);
@@ -299,7 +300,8 @@ impl Simulation {
     }
 }
 
-/// Rows to start from where none are given: draws of the system that the first model was trained on, or of the first system.
+/// Rows to start from where none are given: draws of the system that the first model was trained on, or of the first system; the native
+/// structure again and again, if that is a Go model.
 pub fn start_of(landscape: &Landscape<'_>, chains: usize, seed: u64) -> Result<Vec<f64>> {
     let trained = landscape.models.first().and_then(|(_, model)| {
         let data = model.content.record.data.first()?;
@@ -313,7 +315,10 @@ pub fn start_of(landscape: &Landscape<'_>, chains: usize, seed: u64) -> Result<V
             Setting::new("start")
         )));
     };
-    let system = System::by_name(name, landscape.dim(), system_seed)?;
+    if let Some(model) = landscape::go_model(name) {
+        return Ok(model?.native().repeat(chains));
+    }
+    let system = System::by_name(name, landscape.dim()?, system_seed)?;
     let rows = system.sample_for(Purpose::Departure(0), chains, seed);
     Ok(rows.into_iter().map(f64::from).collect())
 }

@@ -15,8 +15,16 @@ pub trait NpyNumber: Copy + private::Sealed {
 mod private {
     /// Closes the list of writable numbers.
     pub trait Sealed {}
+    impl Sealed for u8 {}
     impl Sealed for f32 {}
     impl Sealed for f64 {}
+}
+
+impl NpyNumber for u8 {
+    const DESCR: &'static str = "|u1";
+    fn append(self, bytes: &mut Vec<u8>) {
+        bytes.push(self);
+    }
 }
 
 impl NpyNumber for f32 {

@@ -27,10 +27,42 @@ use crate::rng::{Purpose, Stream};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 
+/// What a time sampler asks a noising process, of numbers or of states.
+pub trait Noising {
+    /// Name, for errors.
+    fn name(&self) -> &'static str;
+    /// Whether it joins two data sets, so that there is no one signal and no one noise.
+    fn is_interpolant(&self) -> bool;
+    /// Logarithm of the squared ratio of signal and noise.
+    fn log_snr(&self, time: f64) -> f64;
+    /// The time at which noise over signal has this value; `None` for interpolants.
+    fn time_of_noise_level(&self, noise_level: f64) -> Option<f64>;
+    /// Time in which the density of one coordinate (of this second moment) changes by about itself.
+    fn time_scale(&self, time: f64, second_moment: f64) -> f64;
+}
+
+impl Noising for Process {
+    fn name(&self) -> &'static str {
+        self.name()
+    }
+    fn is_interpolant(&self) -> bool {
+        self.is_interpolant()
+    }
+    fn log_snr(&self, time: f64) -> f64 {
+        self.log_snr(time)
+    }
+    fn time_of_noise_level(&self, noise_level: f64) -> Option<f64> {
+        self.time_of_noise_level(noise_level)
+    }
+    fn time_scale(&self, time: f64, second_moment: f64) -> f64 {
+        self.time_scale(time, second_moment)
+    }
+}
+
 /// What a row of times is drawn for.
 pub struct TimeRow<'a> {
     /// The noising process.
-    pub process: &'a Process,
+    pub process: &'a dyn Noising,
     /// Levels and range of the times.
     pub grid: &'a TimeGrid,
     /// Coordinates of a data row; samplers on the grid do not ask.
@@ -167,7 +199,13 @@ impl TimeSampler {
     }
 
     /// Checks the parameters, and that they suit a process and rows of `n` times and `dim` coordinates.
-    pub fn validate(&self, process: &Process, grid: &TimeGrid, dim: usize, n: usize) -> Result<()> {
+    pub fn validate(
+        &self,
+        process: &dyn Noising,
+        grid: &TimeGrid,
+        dim: usize,
+        n: usize,
+    ) -> Result<()> {
         self.member().check()?;
         // Trial draws find everything else: too few levels, an interpolant, a normal that misses the grid, or all but misses it.
         let (mut times, mut draws) = (vec![0.0; n], 0);
@@ -197,7 +235,7 @@ impl TimeSampler {
     /// N distinct levels, one for each entry of `out`. Only for samplers [on the grid](Self::on_grid).
     pub fn fill_levels(
         &self,
-        process: &Process,
+        process: &dyn Noising,
         grid: &TimeGrid,
         stream: &mut Stream,
         out: &mut [u32],
@@ -226,7 +264,7 @@ impl TimeSampler {
     /// [`Self::fill_levels`] draws from the same stream for samplers on the grid.
     pub fn fill_times(
         &self,
-        process: &Process,
+        process: &dyn Noising,
         grid: &TimeGrid,
         dim: usize,
         stream: &mut Stream,
@@ -238,7 +276,7 @@ impl TimeSampler {
     /// The same; returns how many draws it took.
     fn draw(
         &self,
-        process: &Process,
+        process: &dyn Noising,
         grid: &TimeGrid,
         dim: usize,
         stream: &mut Stream,

@@ -3,7 +3,7 @@
 use super::*;
 use crate::energy::{Closure, Energy, SystemEnergy};
 use crate::sample::effective_draws;
-use crate::sample::mcmc::{Baoab, Ghmc, LangevinLeapfrog};
+use crate::sample::mcmc::Langevin;
 use crate::system::{Basins, MuellerBrown, System};
 
 fn surface() -> SystemEnergy {
@@ -24,9 +24,9 @@ fn dynamics(kernel: Kernel, step: f64, thin: usize) -> Dynamics {
 fn kernels() -> [Kernel; 3] {
     let (friction, mass) = (1.0, 1.0);
     [
-        Kernel::Baoab(Baoab { friction, mass }),
-        Kernel::LangevinLeapfrog(LangevinLeapfrog { friction, mass }),
-        Kernel::Ghmc(Ghmc { friction, mass }),
+        Kernel::Baoab(Langevin { friction, mass }),
+        Kernel::LangevinLeapfrog(Langevin { friction, mass }),
+        Kernel::Ghmc(Langevin { friction, mass }),
     ]
 }
 

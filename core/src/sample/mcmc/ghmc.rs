@@ -1,45 +1,17 @@
 //! Generalised Hamiltonian Monte Carlo (Horowitz 1991): Langevin dynamics whose every step passes an acceptance test, so that
 //! configurations have the exact law at any step size. A refused step turns the momentum around.
 
-use serde::{Deserialize, Serialize};
-
 use super::hmc::LOST;
-use super::{Draws, HeldEnergy, Scratch, State, StepInfo, each_mass, metropolis, positive};
-use crate::Result;
+use super::langevin::Langevin;
+use super::{Draws, HeldEnergy, Scratch, State, StepInfo, each_mass, metropolis};
 
 /// Whom to cite.
 pub(crate) const CITES: crate::citation::Cites = &["horowitz1991generalized"];
 
-/// See the module's text. The step size is a time. With few refusals the dynamics is that of `baoab`.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Ghmc {
-    /// Friction, a rate: 1 / time.
-    pub friction: f64,
-    /// Mass of every coordinate.
-    pub mass: f64,
-}
-
-impl Default for Ghmc {
-    fn default() -> Self {
-        Ghmc {
-            friction: 1.0,
-            mass: 1.0,
-        }
-    }
-}
-
-impl Ghmc {
-    pub(super) fn validate(&self) -> Result<()> {
-        positive("friction of ghmc", self.friction)?;
-        positive("mass of ghmc", self.mass)
-    }
-}
-
 /// `p <- c p + sqrt(m (1 - c^2)) z`, `c = exp(-friction h)`, which keeps N(0, m); then a step of velocity Verlet, taken with probability
 /// `min(1, exp(H(old) - H(new)))`, or `p <- -p`.
 pub(super) fn step(
-    kernel: &Ghmc,
+    kernel: &Langevin,
     draws: Draws,
     target: HeldEnergy<'_>,
     h: f64,

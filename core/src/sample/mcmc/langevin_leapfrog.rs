@@ -1,43 +1,15 @@
 //! Underdamped Langevin dynamics by the Langevin leapfrog (Izaguirre, Sweet and Pande 2010): the exact step of the velocity under a
 //! force that stands still, then a step along it. The `LangevinIntegrator` of OpenMM, and the scheme of the paper's simulations.
 
-use serde::{Deserialize, Serialize};
-
-use super::{Draws, HeldEnergy, Scratch, State, StepInfo, each_mass, positive, unadjusted_info};
-use crate::Result;
+use super::langevin::Langevin;
+use super::{Draws, HeldEnergy, Scratch, State, StepInfo, each_mass, unadjusted_info};
 
 /// Whom to cite.
 pub(crate) const CITES: crate::citation::Cites = &["izaguirre2010multiscale"];
 
-/// See the module's text. The step size is a time; momenta lie half a step behind the points.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct LangevinLeapfrog {
-    /// Friction, a rate: 1 / time.
-    pub friction: f64,
-    /// Mass of every coordinate.
-    pub mass: f64,
-}
-
-impl Default for LangevinLeapfrog {
-    fn default() -> Self {
-        LangevinLeapfrog {
-            friction: 1.0,
-            mass: 1.0,
-        }
-    }
-}
-
-impl LangevinLeapfrog {
-    pub(super) fn validate(&self) -> Result<()> {
-        positive("friction of langevin-leapfrog", self.friction)?;
-        positive("mass of langevin-leapfrog", self.mass)
-    }
-}
-
 /// `p <- c p + (1 - c)/friction score + sqrt(m (1 - c^2)) z`, `c = exp(-friction h)`; `y += h p / m`.
 pub(super) fn step(
-    kernel: &LangevinLeapfrog,
+    kernel: &Langevin,
     draws: Draws,
     target: HeldEnergy<'_>,
     h: f64,

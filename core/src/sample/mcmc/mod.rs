@@ -7,6 +7,7 @@
 pub(crate) mod baoab;
 mod ghmc;
 mod hmc;
+pub(crate) mod langevin;
 mod langevin_leapfrog;
 mod mala;
 mod random_walk;
@@ -14,10 +15,8 @@ mod random_walk;
 mod tests;
 mod unadjusted;
 
-pub use baoab::Baoab;
-pub use ghmc::Ghmc;
 pub use hmc::Hmc;
-pub use langevin_leapfrog::LangevinLeapfrog;
+pub use langevin::Langevin;
 pub use mala::Mala;
 pub use random_walk::RandomWalk;
 pub use unadjusted::Unadjusted;
@@ -268,11 +267,11 @@ pub enum Kernel {
     /// Hamiltonian Monte Carlo.
     Hmc(Hmc),
     /// Underdamped Langevin dynamics with an acceptance test.
-    Ghmc(Ghmc),
+    Ghmc(Langevin),
     /// Underdamped Langevin dynamics, BAOAB splitting.
-    Baoab(Baoab),
+    Baoab(Langevin),
     /// Underdamped Langevin dynamics, velocities half a step behind.
-    LangevinLeapfrog(LangevinLeapfrog),
+    LangevinLeapfrog(Langevin),
     /// Overdamped Langevin dynamics without adjustment.
     Unadjusted(Unadjusted),
 }
@@ -301,9 +300,9 @@ impl Kernel {
             "random-walk" => Ok(Kernel::RandomWalk(RandomWalk {})),
             "mala" => Ok(Kernel::Mala(Mala {})),
             "hmc" => Ok(Kernel::Hmc(Hmc::default())),
-            "ghmc" => Ok(Kernel::Ghmc(Ghmc::default())),
-            "baoab" => Ok(Kernel::Baoab(Baoab::default())),
-            "langevin-leapfrog" => Ok(Kernel::LangevinLeapfrog(LangevinLeapfrog::default())),
+            "ghmc" => Ok(Kernel::Ghmc(Langevin::default())),
+            "baoab" => Ok(Kernel::Baoab(Langevin::default())),
+            "langevin-leapfrog" => Ok(Kernel::LangevinLeapfrog(Langevin::default())),
             "unadjusted" => Ok(Kernel::Unadjusted(Unadjusted {})),
             _ => Err(Error::Value {
                 name: "kernel",
@@ -330,10 +329,7 @@ impl Kernel {
     pub fn validate(&self) -> Result<()> {
         match self {
             Kernel::Hmc(kernel) => kernel.validate(),
-            Kernel::Ghmc(kernel) => kernel.validate(),
-            Kernel::Baoab(kernel) => kernel.validate(),
-            Kernel::LangevinLeapfrog(kernel) => kernel.validate(),
-            _ => Ok(()),
+            _ => self.langevin().map_or(Ok(()), Langevin::validate),
         }
     }
 
@@ -360,20 +356,20 @@ impl Kernel {
         self.target_acceptance().is_some()
     }
 
-    /// The kernel's own mass, if it carries momenta from step to step.
-    fn carried_mass(&self) -> Option<f64> {
+    /// Friction and mass of the kernels of Langevin dynamics, which carry momenta from step to step.
+    fn langevin(&self) -> Option<&Langevin> {
         match self {
-            Kernel::Ghmc(kernel) => Some(kernel.mass),
-            Kernel::Baoab(kernel) => Some(kernel.mass),
-            Kernel::LangevinLeapfrog(kernel) => Some(kernel.mass),
+            Kernel::Ghmc(kernel) | Kernel::Baoab(kernel) | Kernel::LangevinLeapfrog(kernel) => {
+                Some(kernel)
+            }
             _ => None,
         }
     }
 
     /// What a kernel needs before its first step: those that carry momenta draw them.
     pub fn prepare(&self, draws: Draws, state: &mut State) {
-        if let Some(mass) = self.carried_mass() {
-            state.draw_momenta(draws, mass);
+        if let Some(kernel) = self.langevin() {
+            state.draw_momenta(draws, kernel.mass);
         }
     }
 

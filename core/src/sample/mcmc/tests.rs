@@ -245,7 +245,7 @@ fn langevin_dynamics_in_a_harmonic_well_have_their_known_variances() {
     // 4 sigma of a variance of 2 n normals.
     let allowed = 4.0 / (n as f64).sqrt();
     let (mass, friction) = (1.9, 0.8);
-    let kernel = Kernel::Baoab(Baoab { friction, mass });
+    let kernel = Kernel::Baoab(Langevin { friction, mass });
     for h in [0.3, 0.9] {
         let (state, _) = run(kernel, target, start(), h, 60);
         // BAOAB (Leimkuhler and Matthews 2013): positions exact, momenta m (1 - h^2 k / (4 m)).
@@ -456,7 +456,7 @@ fn chains_tune_themselves_and_know_when_they_agree() {
         })
         .contains("leapfrog")
     );
-    let kernel = Kernel::Baoab(Baoab {
+    let kernel = Kernel::Baoab(Langevin {
         friction: 0.0,
         mass: 1.0,
     });

@@ -83,8 +83,11 @@ impl Case {
         settings.stages.remove(0);
         settings.stages[0].objectives = terms;
         settings.stages[0].rate.peak = 5e-3;
-        let mut run = trainer(&self.spec, &settings, self.from.clone(), None)
-            .with_truth(Some(self.exact.clone()));
+        let pool = Arc::new(Pool::new(1));
+        let from_rows = self.from.clone();
+        let course = EnergyCourse::new(&self.spec, &settings, from_rows, None, pool, Isa::detect());
+        let course = course.unwrap().with_truth(Some(self.exact.clone()));
+        let mut run = Trainer::of(course, &settings).unwrap();
         if let Some(params) = from {
             let mut state = run.state().clone();
             state.params = params.to_vec();

@@ -1,0 +1,265 @@
+//! A learned energy: its programs against plain loops, its file, the same bytes on any number of threads, and that it learns.
+
+use super::losses::{Drawn, random_params, small_spec};
+use super::*;
+use crate::discrete::LearnedStates;
+use crate::discrete::metric::{all_log_densities, enumerated};
+use crate::discrete::model::{Content, StatesCheckpoint, StatesModel, StatesSpec};
+use crate::discrete::system::Lattice;
+use crate::discrete::train::{StatesCourse, StatesSettings};
+use crate::engine::{Isa, Pool};
+use crate::model::{DataRecord, Record};
+use crate::objective::parse_sum;
+use crate::process::TimeSampler;
+use crate::rng::STREAMS;
+use crate::train::{Adam, Decay, Rate, StageSettings, Trainer, finish};
+
+fn settings(terms: &str, levels: usize, steps: u64, batch: usize) -> StatesSettings {
+    StatesSettings {
+        seed: 3,
+        batch,
+        times: TimeSampler::default(),
+        clip: Some(1.0),
+        adam: Adam::default(),
+        average: Some(0.99),
+        held_out: None,
+        rotate: false,
+        levelling: false,
+        stages: vec![StageSettings {
+            steps,
+            levels,
+            objectives: parse_sum(terms).unwrap(),
+            rate: Rate {
+                peak: 3e-3,
+                decay: Decay::Cosine,
+                warm_up: 0,
+            },
+        }],
+    }
+}
+
+fn learned(spec: &StatesSpec, params: Vec<f32>) -> LearnedStates {
+    LearnedStates::new(spec.clone(), params, Arc::new(Pool::new(1)), Isa::detect()).unwrap()
+}
+
+/// The network by plain loops, and F at a level.
+fn by_hand(spec: &StatesSpec, params: &[f64], level: usize, row: &[u8]) -> f64 {
+    let layout = spec.layout();
+    let of = |name: &str| &params[layout.get(name).unwrap().range()];
+    let time = spec.grid.times()[level];
+    let half = spec.features / 2;
+    let place = 3.0 * level as f64 / (spec.grid.levels() - 1) as f64;
+    let silu = |x: f64| x / (1.0 + (-x).exp());
+    let mut h: Vec<f64> = (0..spec.width)
+        .map(|j| {
+            let mut z = of("net.b0")[j];
+            for (i, s) in row.iter().enumerate() {
+                z += of("net.wx")[(i * spec.symbols() + usize::from(*s)) * spec.width + j];
+            }
+            for k in 0..half {
+                let phase = place * 16f64.powf(k as f64 / (half - 1) as f64);
+                z += phase.sin() * of("net.wt")[k * spec.width + j]
+                    + phase.cos() * of("net.wt")[(half + k) * spec.width + j];
+            }
+            silu(z)
+        })
+        .collect();
+    for l in 1..spec.depth {
+        let (w, b) = (of(&format!("net.w{l}")), of(&format!("net.b{l}")));
+        h = (0..spec.width)
+            .map(|j| {
+                silu(
+                    b[j] + (0..spec.width)
+                        .map(|i| h[i] * w[i * spec.width + j])
+                        .sum::<f64>(),
+                )
+            })
+            .collect();
+    }
+    let out = of("net.bo")[0] + h.iter().zip(of("net.wo")).map(|(h, w)| h * w).sum::<f64>();
+    let keep = spec.process.keep(time);
+    let laws = spec.laws.chunks_exact(spec.space.states).zip(row);
+    let base: f64 = laws
+        .map(|(law, s)| spec.process.blur(keep, law, *s).ln())
+        .sum();
+    let factor = if spec.process.is_masked() { 1.0 } else { keep };
+    base + factor * out + of("free_energy")[level]
+}
+
+#[test]
+fn programs_agree_with_plain_loops() {
+    for process in [Process::default(), Process::by_name("masked").unwrap()] {
+        let spec = small_spec(
+            Space {
+                sites: 3,
+                states: 3,
+            },
+            process,
+        );
+        let params = random_params(&spec);
+        let energy = learned(&spec, params.iter().map(|x| *x as f32).collect());
+        let rows = noisy_rows(spec.space, &process);
+        let count = rows.len() / 3;
+        for level in [0, 5, 11] {
+            let time = spec.grid.times()[level];
+            let mut found = vec![0.0; count];
+            energy.log_density(time, &rows, &mut found);
+            for (row, found) in rows.chunks_exact(3).zip(&found) {
+                let expected = by_hand(&spec, &params, level, row);
+                assert!(
+                    (found - expected).abs() < 1e-4 * (1.0 + expected.abs()),
+                    "{found} {expected}"
+                );
+            }
+            let symbols = spec.symbols();
+            let (mut ratios, mut apart) = (vec![0.0; rows.len() * symbols], vec![0.0; 3 * symbols]);
+            energy.log_ratios(time, &rows, &mut ratios);
+            for (row, ratios) in rows.chunks_exact(3).zip(ratios.chunks_exact(3 * symbols)) {
+                for (k, out) in apart.iter_mut().enumerate() {
+                    let mut other = row.to_vec();
+                    other[k / symbols] = (k % symbols) as u8;
+                    *out = by_hand(&spec, &params, level, &other)
+                        - by_hand(&spec, &params, level, row);
+                }
+                for (a, b) in ratios.iter().zip(&apart) {
+                    assert!((a - b).abs() < 2e-4 * (1.0 + b.abs()), "{a} {b}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn threads_change_no_bit_and_files_come_back() {
+    let target: Arc<dyn Target> = Arc::new(mixture());
+    let spec = small_spec(target.space(), Process::default());
+    let settings = settings("score-entropy(sites=2)+diffclf", 3, 6, 70);
+    let run = |threads: usize| {
+        let source = Arc::new(Drawn(target.clone(), 9));
+        let pool = Arc::new(Pool::new(threads));
+        let course =
+            StatesCourse::new(&spec, &settings, source, None, pool, Isa::detect()).unwrap();
+        let mut trainer = Trainer::of(course, &settings).unwrap();
+        finish(&mut trainer).unwrap();
+        trainer.state().clone()
+    };
+    let state = run(1);
+    assert_eq!(state, run(2));
+    let content = Content {
+        spec: spec.clone(),
+        record: Record {
+            version: "0".into(),
+            settings: settings.clone(),
+            steps: 6,
+            data: vec![DataRecord {
+                name: "x".into(),
+                system_seed: None,
+                rows: None,
+                sha256: None,
+                steps: Vec::new(),
+                columns: Vec::new(),
+                origins: Vec::new(),
+                weights: None,
+            }],
+            units: "kT".into(),
+            streams: STREAMS,
+            levelled: None,
+        },
+    };
+    let model = StatesModel {
+        content: content.clone(),
+        params: state.params.clone(),
+        average: Some(state.average.clone()),
+    };
+    let bytes = model.to_bytes().unwrap();
+    assert_eq!(StatesModel::from_bytes(&bytes).unwrap(), model);
+    let checkpoint = StatesCheckpoint { content, state };
+    assert_eq!(
+        StatesCheckpoint::from_bytes(&checkpoint.to_bytes().unwrap()).unwrap(),
+        checkpoint
+    );
+    // A model of points is none of states, and the other way round.
+    let error = crate::model::Model::from_bytes(&bytes)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("it is a model of states, expected a model"),
+        "{error}"
+    );
+    let mut bad = model.clone();
+    bad.content.spec.laws[0] = -1.0;
+    assert!(StatesModel::from_bytes(&bad.to_bytes().unwrap()).is_err());
+    let mut hostile = model;
+    hostile.content.spec.width = 1 << 40;
+    assert!(StatesModel::from_bytes(&hostile.to_bytes().unwrap_or(bytes[..40].to_vec())).is_err());
+}
+
+#[test]
+fn wrong_settings_are_refused() {
+    let space = Space {
+        sites: 3,
+        states: 3,
+    };
+    let spec = small_spec(space, Process::default());
+    let try_terms = |terms: &str, levels| {
+        let settings = settings(terms, levels, 1, 4);
+        let source = Arc::new(Drawn(Arc::new(mixture()), 9));
+        StatesCourse::new(
+            &spec,
+            &settings,
+            source,
+            None,
+            Arc::new(Pool::new(1)),
+            Isa::detect(),
+        )
+        .map(|_| ())
+    };
+    assert!(try_terms("score-entropy", 1).is_ok());
+    for (terms, levels, word) in [
+        ("diffclf", 1, "between 2"),
+        ("binary-diffclf", 3, "between 2 and 2"),
+        ("diffclf+diffclf", 2, "twice"),
+    ] {
+        let message = try_terms(terms, levels).unwrap_err().to_string();
+        assert!(message.contains(word), "{message}");
+    }
+    let message = parse_sum::<crate::discrete::objective::StatesObjectiveName>("dsm")
+        .unwrap_err()
+        .to_string();
+    assert!(message.contains("score-entropy"), "{message}");
+    for (sites, states) in [(0, 2), (3, 1), (3, 251), (1 << 20, 2)] {
+        assert!(StatesSpec::new(Space { sites, states }, Process::default()).is_err());
+    }
+}
+
+/// A small lattice, a small network, a few seconds: the learned density is the lattice's.
+#[test]
+fn a_lattice_is_learned() {
+    let table = Table::of(&Lattice::ising(2, 3, 0.45, 0.1)).unwrap();
+    let law = table.blurred(Process::default().keep(0.02));
+    let target: Arc<dyn Target> = Arc::new(table);
+    let mut spec = small_spec(target.space(), Process::default());
+    spec.laws.fill(0.5);
+    (spec.width, spec.depth) = (32, 2);
+    let settings = settings("score-entropy+diffclf", 3, 700, 256);
+    let source = Arc::new(Drawn(target.clone(), 9));
+    let course = StatesCourse::new(
+        &spec,
+        &settings,
+        source,
+        None,
+        Arc::new(Pool::new(1)),
+        Isa::detect(),
+    )
+    .unwrap();
+    let mut trainer = Trainer::of(course, &settings).unwrap();
+    finish(&mut trainer).unwrap();
+    let energy = learned(&spec, trainer.averaged().to_vec());
+    let all = all_log_densities(&energy, 0.02).unwrap();
+    let found = enumerated(&all, &law);
+    // Independent sites are 1.1 nats away.
+    assert!(
+        found.normalised_divergence < 0.03 && found.log_total.abs() < 0.1,
+        "{found:?}"
+    );
+}

@@ -1,0 +1,328 @@
+//! Training on states: one step on the tile executor, from noise to parameter gradient, and the course that the common trainer takes.
+
+mod fill;
+
+use self::fill::{Desk, Tables, TileFiller};
+use super::model::StatesSpec;
+use super::objective::{StatesObjectiveName, StatesScene, StatesSlots};
+use crate::engine::{Isa, Node, Pool, Program, Real, Rows, Shape};
+use crate::network::Layout;
+use crate::objective::{Choice, Term, check_sum};
+use crate::process::TimeSampler;
+use crate::rng::Part;
+use crate::train::{Course, Lesson, Losses, Source, TrainSettings};
+use crate::{Error, Result};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Settings of a training on states.
+pub type StatesSettings = TrainSettings<StatesObjectiveName>;
+
+/// What a step is made of.
+#[derive(Debug, Clone)]
+pub struct StatesPlan {
+    /// The weighted sum of objectives.
+    pub terms: Vec<Term<StatesObjectiveName>>,
+    /// Times per source row.
+    pub levels: usize,
+    /// Source rows per step.
+    pub batch: usize,
+    /// How times are drawn.
+    pub times: TimeSampler,
+    /// Seed of all draws.
+    pub seed: u64,
+    /// What the rows are for.
+    pub part: Part,
+}
+
+/// Checks a sum and a time sampler for a model.
+pub fn validate(
+    terms: &[Term<StatesObjectiveName>],
+    times: TimeSampler,
+    spec: &StatesSpec,
+    levels: usize,
+) -> Result<()> {
+    check_sum(terms, levels, |name| name.objective().level_range())?;
+    if !times.on_grid() {
+        return Err(Error::Value {
+            name: "time sampler",
+            found: times.name().into(),
+            expected:
+                "multiscale, grid or grid-stratified: states are trained at the levels of the grid"
+                    .into(),
+        });
+    }
+    times.validate(&spec.process, &spec.grid, spec.space.sites, levels)
+}
+
+/// Loss sums of one chunk, and its first value that is not finite.
+struct ChunkLoss {
+    sums: Vec<f64>,
+    bad: Option<(usize, usize)>,
+}
+
+/// A loss with or without its parameter gradient, ready to run on any step's draws.
+pub struct StatesStep<T: Real> {
+    spec: StatesSpec,
+    plan: StatesPlan,
+    program: Program<T>,
+    slots: StatesSlots,
+    tables: Tables<T>,
+    desks: Mutex<Vec<Desk>>,
+    chunks: Vec<Mutex<ChunkLoss>>,
+    /// Name, first parameter and number of parameters of each gradient output.
+    gradients: Vec<(String, usize, usize)>,
+}
+
+impl<T: Real> StatesStep<T> {
+    /// Builds the graph of the terms, with the gradient of their weighted mean if `gradient`.
+    pub fn new(
+        spec: &StatesSpec,
+        plan: StatesPlan,
+        gradient: bool,
+        pool: Arc<Pool>,
+        isa: Isa,
+    ) -> Result<StatesStep<T>> {
+        spec.validate()?;
+        validate(&plan.terms, plan.times, spec, plan.levels)?;
+        if plan.batch == 0 {
+            return Err(Error::Value {
+                name: "batch",
+                found: "0".into(),
+                expected: "at least 1".into(),
+            });
+        }
+        let mut scene = StatesScene::new(spec, plan.levels);
+        let losses: Vec<Node> = plan
+            .terms
+            .iter()
+            .map(|t| t.objective.objective().loss(&mut scene))
+            .collect();
+        let mut outputs = losses.clone();
+        if gradient {
+            let parameters = scene.parameters();
+            let g = crate::objective::LevelScene::graph(&mut scene);
+            let seed = |g: &mut crate::engine::Graph, t: &Term<StatesObjectiveName>| {
+                g.constant(t.weight / plan.batch as f64, Shape::new(Rows::Unit(1), 1))
+            };
+            let seeds: Vec<(Node, Node)> = losses
+                .iter()
+                .zip(&plan.terms)
+                .map(|(&loss, t)| (loss, seed(g, t)))
+                .collect();
+            outputs.extend(g.grad(&seeds, &parameters));
+        }
+        let (graph, slots, layout) = scene.finish();
+        let threads = pool.threads();
+        let mut program = Program::new(&graph, &outputs, pool, isa);
+        let tables = Tables::new(spec);
+        tables.set_globals(&slots, &mut program);
+        let chunk = |_| {
+            Mutex::new(ChunkLoss {
+                sums: vec![0.0; losses.len()],
+                bad: None,
+            })
+        };
+        let entries = layout.entries().iter();
+        let gradients = entries
+            .map(|e| (e.name.clone(), e.offset, e.rows * e.cols))
+            .collect();
+        Ok(StatesStep {
+            chunks: (0..program.chunk_count(plan.batch)).map(chunk).collect(),
+            desks: Mutex::new((0..threads).map(|_| Desk::new(spec, plan.levels)).collect()),
+            gradients: if gradient { gradients } else { Vec::new() },
+            spec: spec.clone(),
+            plan,
+            program,
+            slots,
+            tables,
+        })
+    }
+
+    /// Floating-point operations of one step's matrix products.
+    pub fn flops(&self) -> f64 {
+        self.program.plan().flops(self.plan.batch)
+    }
+
+    /// Runs step number `step` at these parameters. The gradient goes to `gradient` (empty if the step has none).
+    pub fn run(
+        &mut self,
+        params: &[T],
+        step: u64,
+        from: &dyn Source,
+        losses: &mut Losses,
+        gradient: &mut [T],
+    ) -> Result<()> {
+        for chunk in &self.chunks {
+            let mut chunk = chunk.lock().unwrap_or_else(PoisonError::into_inner);
+            chunk.sums.fill(0.0);
+            chunk.bad = None;
+        }
+        let StatesStep {
+            spec,
+            plan,
+            program,
+            slots,
+            tables,
+            desks,
+            chunks,
+            ..
+        } = &mut *self;
+        let filler = TileFiller {
+            spec,
+            plan,
+            slots,
+            tables,
+            step,
+            from,
+        };
+        program.run(
+            params,
+            plan.batch,
+            &|units, inputs| {
+                let taken = desks.lock().unwrap_or_else(PoisonError::into_inner).pop();
+                let mut desk = taken.unwrap_or_else(|| Desk::new(spec, plan.levels));
+                filler.fill(units, inputs, &mut desk);
+                desks
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .push(desk);
+            },
+            &|chunk, units, outputs| {
+                let mut loss = chunks[chunk].lock().unwrap_or_else(PoisonError::into_inner);
+                for term in 0..plan.terms.len() {
+                    for (&value, unit) in outputs.numbers(term).iter().zip(units.clone()) {
+                        if !value.is_finite() && loss.bad.is_none() {
+                            loss.bad = Some((unit, term));
+                        }
+                        loss.sums[term] += value.to_f64();
+                    }
+                }
+            },
+        );
+        losses.terms.resize(self.plan.terms.len(), 0.0);
+        losses.terms.fill(0.0);
+        for chunk in &self.chunks {
+            let chunk = chunk.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some((unit, term)) = chunk.bad {
+                return Err(Error::NonFinite {
+                    step,
+                    term: self.plan.terms[term].objective.name().to_string(),
+                    row: from.row(step, unit),
+                });
+            }
+            losses
+                .terms
+                .iter_mut()
+                .zip(&chunk.sums)
+                .for_each(|(total, sum)| *total += sum);
+        }
+        losses
+            .terms
+            .iter_mut()
+            .for_each(|t| *t /= self.plan.batch as f64);
+        let weighted = losses.terms.iter().zip(&self.plan.terms);
+        losses.total = weighted.map(|(loss, term)| loss * term.weight).sum();
+        for (k, (name, offset, len)) in self.gradients.iter().enumerate() {
+            let values = self.program.global(self.plan.terms.len() + k);
+            if values.iter().any(|x| !x.is_finite()) {
+                return Err(Error::NonFinite {
+                    step,
+                    term: format!("gradient of {name}"),
+                    row: None,
+                });
+            }
+            gradient[*offset..offset + len].copy_from_slice(values);
+        }
+        Ok(())
+    }
+}
+
+/// An energy of states and the rows it learns from, for the [trainer](crate::train::Trainer).
+pub struct StatesCourse {
+    spec: StatesSpec,
+    settings: StatesSettings,
+    train: Arc<dyn Source>,
+    held_out: Option<(Arc<dyn Source>, usize)>,
+    pool: Arc<Pool>,
+    isa: Isa,
+}
+
+impl StatesCourse {
+    /// `held_out`: rows that are not trained on, and how many to evaluate. Sources give symbols as numbers.
+    pub fn new(
+        spec: &StatesSpec,
+        settings: &StatesSettings,
+        train: Arc<dyn Source>,
+        held_out: Option<(Arc<dyn Source>, usize)>,
+        pool: Arc<Pool>,
+        isa: Isa,
+    ) -> Result<StatesCourse> {
+        spec.validate()?;
+        for stage in &settings.stages {
+            validate(&stage.objectives, settings.times, spec, stage.levels)?;
+        }
+        Ok(StatesCourse {
+            spec: spec.clone(),
+            settings: settings.clone(),
+            train,
+            held_out,
+            pool,
+            isa,
+        })
+    }
+}
+
+struct StatesLesson {
+    step: StatesStep<f32>,
+    from: Arc<dyn Source>,
+}
+
+impl Lesson for StatesLesson {
+    fn run(
+        &mut self,
+        params: &[f32],
+        step: u64,
+        losses: &mut Losses,
+        gradient: &mut [f32],
+    ) -> Result<()> {
+        self.step.run(params, step, &*self.from, losses, gradient)
+    }
+}
+
+impl Course for StatesCourse {
+    fn layout(&self) -> Layout {
+        self.spec.layout()
+    }
+
+    /// The last level, which is noise alone.
+    fn reference_level(&self) -> usize {
+        self.spec.grid.levels() - 1
+    }
+
+    fn pins_free_energy(&self, _stage: usize) -> bool {
+        true
+    }
+
+    fn lesson(&self, stage: usize, part: Part) -> Result<Option<Box<dyn Lesson>>> {
+        let (from, batch) = match (part, &self.held_out) {
+            (Part::Training, _) => (&self.train, self.settings.batch),
+            (Part::HeldOut, Some((from, rows))) => (from, *rows),
+            (Part::HeldOut, None) => return Ok(None),
+        };
+        let stage = &self.settings.stages[stage];
+        let plan = StatesPlan {
+            terms: stage.objectives.clone(),
+            levels: stage.levels,
+            batch,
+            times: self.settings.times,
+            seed: self.settings.seed,
+            part,
+        };
+        let gradient = part == Part::Training;
+        let step = StatesStep::new(&self.spec, plan, gradient, self.pool.clone(), self.isa)?;
+        Ok(Some(Box::new(StatesLesson {
+            step,
+            from: from.clone(),
+        })))
+    }
+}
