@@ -767,7 +767,7 @@ mod tests {
         let many = MixtureBase::new(3, vec![1.0 / 48.0; 48], vec![0.2; 48 * 3], spread).unwrap();
         let base = facts.base.as_mut().unwrap();
         assert!(crate::edges::likely(&many, 5000, &[]));
-        assert!(!crate::edges::likely(&many, 5000, &[0.0, 6.28, 0.0]));
+        assert!(!crate::edges::likely(&many, 5000, &[0.0, 6.3, 0.0]));
         (base.ends.start, base.nats.0) = (many, -3.0);
         let kept = resolve(&Settings::default(), &facts).unwrap();
         assert!(kept.spec.base.is_some());

@@ -86,7 +86,11 @@ fn a_finished_run_goes_on() {
     );
     let text = place.run("inspect m");
     assert!(text.contains("16 of 16"), "{text}");
-    place.refused("train -o m --resume --steps 2", 2, &["steps is 2, but the run in m has 6"]);
+    place.refused(
+        "train -o m --resume --steps 2",
+        2,
+        &["steps is 2, but the run in m has 6"],
+    );
 }
 
 #[test]
