@@ -129,7 +129,7 @@ impl Demo {
                 columns: CELLS,
                 values: &values,
                 colour: Axis::linear("−log p (kT)", 0.0, HIGHEST),
-                contours: &[1.0, 2.0, 4.0, 6.0, 8.0],
+                contours: &[1.0, 2.0, 4.0, 6.0],
             }
             .svg();
             Figure {
@@ -181,8 +181,8 @@ impl Demo {
         .table(table)
         .heading("The learned densities")
         .paragraph(&format!(
-            "At the smallest time, {SMALLEST_TIME}, in the data's own coordinates; one colour scale for all three, and each \
-             density sums to one over its picture."
+            "As free energies, -log p in kT above the lowest point of the truth, at the smallest time, {SMALLEST_TIME}; one colour scale and lines \
+             at 1, 2, 4 and 6 kT for all three. Each density sums to one over its picture; what lies above 8 kT is blank."
         ))
         .figures(&pictures)
         .heading("During training")
