@@ -55,6 +55,8 @@ fn refuse_strangers(job: &Job) -> Result<()> {
         ("end", s.end.is_some()),
         ("end_system", s.end_system.is_some()),
         ("weights", s.weights.is_some()),
+        ("end_weights", s.end_weights.is_some()),
+        ("more_steps", s.more_steps.is_some()),
         ("levelling", s.levelling.is_some()),
         ("scale", s.scale.is_some()),
         ("periodic", s.periodic.is_some()),
