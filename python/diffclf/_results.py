@@ -173,5 +173,5 @@ def surface_of(found: dict[str, Any]) -> Surface:
     """A surface as the native half gives it."""
     edges = tuple(np.array(part, dtype=np.float64) for part in found["edges"])
     shape = tuple(len(part) - 1 for part in edges)
-    of = {key: np.array(found[key], dtype=np.float64).reshape(shape) for key in ("free_energy", "error", "share")}
-    return Surface(tuple(found["axes"]), edges, **of)
+    free_energy, error, share = (np.array(found[key], dtype=np.float64).reshape(shape) for key in ("free_energy", "error", "share"))
+    return Surface(tuple(found["axes"]), edges, free_energy, error, share)

@@ -139,7 +139,7 @@ def train(
     model = load(folder)
     if report and finished:
         try:
-            shown = {"x": None if is_path(x) else x, "end": None if is_path(end) else end}
+            shown: dict[str, Any] = {"x": None if is_path(x) else x, "end": None if is_path(end) else end}
             weights = {"sample_weight": sample_weight, "end_weight": end_weight}
             shown.update({key: w for (key, w), rows in zip(weights.items(), shown.copy().values()) if rows is not None})
             model.report(os.path.join(folder, "report.html"), force=True, **shown)
