@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// How much is computed.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -255,7 +256,8 @@ impl<'a, S: Subject> Dynamics<'a, S> {
     ) -> Result<Option<Vec<f64>>> {
         let mut found = vec![0.0; frames.len() / scene.dim];
         if let Some(model) = model {
-            let energy = model.in_data_coordinates(bench.pool.clone(), bench.isa)?;
+            let energy = Arc::new(model.energy(bench.pool.clone(), bench.isa)?);
+            let energy = model.content.at_rows(energy);
             let smallest = model.content.spec.grid.t_min();
             let time = self.chosen.budget.time.unwrap_or(smallest);
             energy.energy(&[time], frames, &mut found);
