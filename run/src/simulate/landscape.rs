@@ -96,7 +96,9 @@ impl Landscape<'_> {
             if model.content.columns() != dim {
                 return Err(Error::Usage(format!(
                     "{name} has {} columns, and {} has {}; compose models of the same rows",
-                    model.content.columns(), self.models[0].0, dim
+                    model.content.columns(),
+                    self.models[0].0,
+                    dim
                 )));
             }
             let energy = Arc::new(model.energy(Arc::new(Pool::exactly(1)?), isa)?);
