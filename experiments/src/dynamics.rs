@@ -6,7 +6,6 @@ use crate::catalogue::{Experiment, Picture};
 use crate::cell::{CellRecord, Figure as Number, named};
 use crate::side_by_side::{View, after, independent, record, whole};
 use crate::stages::{Chosen, Steps, two_stages};
-use diffclf::energy::Energy;
 use diffclf::energy::compose::Expression;
 use diffclf::metric::{Estimate, Plane, States, jensen_shannon, pmf_error};
 use diffclf::model::Model;
@@ -62,6 +61,9 @@ pub trait Subject {
     fn scene(bench: &Bench, budget: &Budget, seed: u64) -> Result<Scene>;
 }
 
+/// From a frame to its point in the plane.
+pub type Projection = dyn Fn(&[f64]) -> [f64; 2];
+
 /// The frames of one seed, and what is asked of samples.
 pub struct Scene {
     /// Numbers of a frame.
@@ -79,7 +81,7 @@ pub struct Scene {
     /// Name of the system whose exact energy chains may move on.
     pub exact: Option<String>,
     /// The two observables of a frame.
-    pub plane: Box<dyn Fn(&[f64]) -> [f64; 2]>,
+    pub plane: Box<Projection>,
     /// Names of states with their weights, exact or of the reference.
     pub states: Vec<(String, Estimate)>,
     /// The state of a point of the plane.
