@@ -293,6 +293,7 @@ mod tests {
                 })
                 .unwrap();
             let bench = Bench {
+                data: None,
                 folder: std::path::PathBuf::new(),
                 pool: std::sync::Arc::new(diffclf::engine::Pool::new(1)),
                 isa: diffclf::engine::Isa::detect(),

@@ -6,7 +6,6 @@ use crate::catalogue::{Experiment, Picture};
 use crate::cell::{CellRecord, Figure as Number, named};
 use crate::side_by_side::{View, after, independent, record, whole};
 use crate::stages::{Chosen, Steps, two_stages};
-use diffclf::energy::Energy;
 use diffclf::energy::compose::Expression;
 use diffclf::metric::{Estimate, Plane, States, jensen_shannon, pmf_error};
 use diffclf::model::Model;
@@ -18,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// How much is computed.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -61,6 +61,9 @@ pub trait Subject {
     fn scene(bench: &Bench, budget: &Budget, seed: u64) -> Result<Scene>;
 }
 
+/// From a frame to its point in the plane.
+pub type Projection = dyn Fn(&[f64]) -> [f64; 2];
+
 /// The frames of one seed, and what is asked of samples.
 pub struct Scene {
     /// Numbers of a frame.
@@ -78,7 +81,7 @@ pub struct Scene {
     /// Name of the system whose exact energy chains may move on.
     pub exact: Option<String>,
     /// The two observables of a frame.
-    pub plane: Box<dyn Fn(&[f64]) -> [f64; 2]>,
+    pub plane: Box<Projection>,
     /// Names of states with their weights, exact or of the reference.
     pub states: Vec<(String, Estimate)>,
     /// The state of a point of the plane.
@@ -255,7 +258,8 @@ impl<'a, S: Subject> Dynamics<'a, S> {
     ) -> Result<Option<Vec<f64>>> {
         let mut found = vec![0.0; frames.len() / scene.dim];
         if let Some(model) = model {
-            let energy = model.in_data_coordinates(bench.pool.clone(), bench.isa)?;
+            let energy = Arc::new(model.energy(bench.pool.clone(), bench.isa)?);
+            let energy = model.content.at_rows(energy);
             let smallest = model.content.spec.grid.t_min();
             let time = self.chosen.budget.time.unwrap_or(smallest);
             energy.energy(&[time], frames, &mut found);

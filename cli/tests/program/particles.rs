@@ -111,6 +111,15 @@ fn every_door_knows_rows_without_a_centre() {
         let composed = numbers("z.npy");
         assert_eq!(composed.len(), 30 * 12);
         assert!(centre(&composed) < 1e-9);
+        // Chains keep all the numbers of their rows, and forces move no centre but by its own noise.
+        place.run("simulate run --start rows.npy --chains 3 --frames 2 --thin 3 --step 0.001 -o s.npy --force --quiet");
+        let moved = numbers("s.npy");
+        assert_eq!(moved.len(), 3 * 2 * 12);
+        for (row, start) in moved.chunks(12).step_by(2).zip(&rows) {
+            // Three steps of 0.001 at unit mass: a few thousandths.
+            let way = row.iter().zip(start).map(|(a, b)| (a - b).abs());
+            assert!(way.fold(0.0, f64::max) < 0.1, "{row:?} {start:?}");
+        }
         // So short a training gives no good model; it is judged all the same.
         let verdict = place.output("diagnose run rows.npy --points 60 --generate 60 --quiet");
         let text = String::from_utf8_lossy(&verdict.stdout);

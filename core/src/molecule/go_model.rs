@@ -49,9 +49,15 @@ impl Default for GoSettings {
     }
 }
 
-/// `U = sum_bonds k (r - r0)^2 + sum_angles k (theta - theta0)^2 + sum_dihedrals [k1 (1 - cos(phi - phi0)) + k3 (1 - cos 3(phi - phi0))]
-/// + sum_contacts epsilon (5 (s/r)^12 - 6 (s/r)^10) + sum_others epsilon (sigma/r)^12` in kT, with `r0`, `theta0`, `phi0` and `s` of the native
-/// structure. Rows are x, y, z of every bead in nm.
+/// The energy in kT, with `r0`, `theta0`, `phi0` and `s` of the native structure:
+///
+/// ```text
+/// U = sum_bonds k (r - r0)^2 + sum_angles k (theta - theta0)^2
+///     + sum_dihedrals [k1 (1 - cos(phi - phi0)) + k3 (1 - cos 3(phi - phi0))]
+///     + sum_contacts epsilon (5 (s/r)^12 - 6 (s/r)^10) + sum_others epsilon (sigma/r)^12
+/// ```
+///
+/// Rows are x, y, z of every bead in nm.
 #[derive(Debug, Clone)]
 pub struct GoModel {
     beads: usize,

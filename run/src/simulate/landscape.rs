@@ -44,7 +44,7 @@ impl Landscape<'_> {
     /// Dimension of a point: a model tells, or the beads of a Go model; other systems are asked for in the plane.
     pub fn dim(&self) -> Result<usize> {
         if let Some((_, model)) = self.models.first() {
-            return Ok(model.content.spec.dim);
+            return Ok(model.content.columns());
         }
         for (_, system) in self.systems {
             if let Some(model) = go_model(system) {
@@ -93,14 +93,16 @@ impl Landscape<'_> {
         let mut members: Vec<Member> = Vec::new();
         let dim = self.dim()?;
         for (name, model) in self.models {
-            if model.content.spec.dim != dim {
+            if model.content.columns() != dim {
                 return Err(Error::Usage(format!(
                     "{name} has {} columns, and {} has {}; compose models of the same rows",
-                    model.content.spec.dim, self.models[0].0, dim
+                    model.content.columns(),
+                    self.models[0].0,
+                    dim
                 )));
             }
-            let energy = model.in_data_coordinates(Arc::new(Pool::exactly(1)?), isa)?;
-            members.push((name.to_string(), Box::new(energy)));
+            let energy = Arc::new(model.energy(Arc::new(Pool::exactly(1)?), isa)?);
+            members.push((name.to_string(), model.content.at_rows(energy)));
         }
         for (name, system) in self.systems {
             if let Some(model) = go_model(system) {
