@@ -1,32 +1,16 @@
 //! A model in words: everything its file says about it, line by line.
 
+use diffclf::discrete::model as states;
 use diffclf::energy::{Kind, ModelSpec, Scale};
-use diffclf::model::Content;
+use diffclf::model::{Content, Record};
+use diffclf::process::TimeGrid;
 use diffclf::train::StageSettings;
 use serde_json::json;
+use std::fmt::Display;
 
 /// The description, line by line.
 pub fn facts(content: &Content) -> Vec<(&'static str, String)> {
     let (spec, record) = (&content.spec, &content.record);
-    let settings = &record.settings;
-    let words = |value: serde_json::Value| -> String {
-        match value {
-            serde_json::Value::Object(fields) => {
-                // The name of a choice first, then its parameters.
-                let mut fields: Vec<_> = fields.into_iter().collect();
-                fields.sort_by_key(|(key, _)| key != "kind");
-                let fields = fields
-                    .into_iter()
-                    .map(|(key, value)| match (key.as_str(), value) {
-                        ("kind", serde_json::Value::String(kind)) => kind,
-                        (_, value) => format!("{key} {value}"),
-                    });
-                fields.collect::<Vec<_>>().join(", ")
-            }
-            serde_json::Value::String(text) => text,
-            value => value.to_string(),
-        }
-    };
     let shown = |numbers: &[f64]| -> String {
         let few: Vec<_> = numbers.iter().take(4).map(|x| format!("{x:.6}")).collect();
         let more = if numbers.len() > few.len() {
@@ -39,16 +23,7 @@ pub fn facts(content: &Content) -> Vec<(&'static str, String)> {
     let mut facts = vec![
         ("dimension", dimension_text(content)),
         ("process", words(json!(spec.process))),
-        (
-            "time grid",
-            format!(
-                "{} levels from {} to {}, {}",
-                spec.grid.levels(),
-                spec.grid.t_min(),
-                spec.grid.t_max(),
-                words(json!(spec.grid.spacing()))
-            ),
-        ),
+        ("time grid", grid_text(&spec.grid)),
         ("network", words(json!(spec.network))),
         ("energy", words(json!(spec.form))),
         ("velocity", velocity_text(spec)),
@@ -82,6 +57,64 @@ pub fn facts(content: &Content) -> Vec<(&'static str, String)> {
             .filter(|(_, kind)| **kind != Kind::Real)
             .map(|(j, kind)| ("column", format!("{}: {}", named(j), kind.words()))),
     );
+    facts.extend(record_facts(record));
+    facts
+}
+
+/// A choice in words: its name first, then its parameters.
+fn words(value: serde_json::Value) -> String {
+    match value {
+        serde_json::Value::Object(fields) => {
+            let mut fields: Vec<_> = fields.into_iter().collect();
+            fields.sort_by_key(|(key, _)| key != "kind");
+            let fields = fields
+                .into_iter()
+                .map(|(key, value)| match (key.as_str(), value) {
+                    ("kind", serde_json::Value::String(kind)) => kind,
+                    (_, value) => format!("{key} {value}"),
+                });
+            fields.collect::<Vec<_>>().join(", ")
+        }
+        serde_json::Value::String(text) => text,
+        value => value.to_string(),
+    }
+}
+
+fn grid_text(grid: &TimeGrid) -> String {
+    format!(
+        "{} levels from {} to {}, {}",
+        grid.levels(),
+        grid.t_min(),
+        grid.t_max(),
+        words(json!(grid.spacing()))
+    )
+}
+
+/// A model of states, line by line.
+pub fn states_facts(content: &states::Content) -> Vec<(&'static str, String)> {
+    let (spec, record) = (&content.spec, &content.record);
+    let mut facts = vec![
+        (
+            "rows",
+            format!("{} sites of {} states", spec.space.sites, spec.space.states),
+        ),
+        ("process", words(json!(spec.process))),
+        ("time grid", grid_text(&spec.grid)),
+        (
+            "network",
+            format!("mlp, depth {}, width {}", spec.depth, spec.width),
+        ),
+        ("time features", spec.features.to_string()),
+        ("parameters", spec.layout().len().to_string()),
+    ];
+    facts.extend(record_facts(record));
+    facts
+}
+
+/// How a model was trained, line by line.
+fn record_facts<O: Display>(record: &Record<O>) -> Vec<(&'static str, String)> {
+    let settings = &record.settings;
+    let mut facts = Vec::new();
     for data in &record.data {
         let rows = data
             .rows
@@ -154,7 +187,7 @@ fn velocity_text(spec: &ModelSpec) -> String {
     .into()
 }
 
-fn stage_text(stage: &StageSettings) -> String {
+fn stage_text<O: Display>(stage: &StageSettings<O>) -> String {
     let terms = stage.objectives.iter().map(|term| {
         let name = term.objective.to_string();
         if term.weight == 1.0 {

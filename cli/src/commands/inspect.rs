@@ -1,12 +1,14 @@
 //! `diffclf inspect`: everything a model file or checkpoint says about itself.
 
 use crate::print::print;
+use diffclf::discrete::model::Content as StatesContent;
 use diffclf::format::model::ModelFile;
-use diffclf::model::Content;
-use diffclf_report::facts::facts;
+use diffclf::model::Describes;
+use diffclf_report::facts::{facts, states_facts};
 use diffclf_run::error::{Error, Result};
 use diffclf_run::files::{model_path, read_container};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -27,6 +29,18 @@ pub struct Args {
     json: bool,
 }
 
+/// The description in a model file, or in a checkpoint, which wraps it.
+fn content_of<C: Describes + DeserializeOwned>(file: &ModelFile) -> diffclf::Result<C> {
+    #[derive(Deserialize)]
+    struct Wrapped<C> {
+        content: C,
+    }
+    if file.kind() == C::CHECKPOINT {
+        return Ok(file.content_as::<Wrapped<C>>()?.content);
+    }
+    file.content_as()
+}
+
 /// Runs the command.
 pub fn run(args: Args) -> Result<()> {
     let path = model_path(&args.model);
@@ -41,14 +55,11 @@ pub fn run(args: Args) -> Result<()> {
         let document = json!({ "kind": file.kind(), "content": file.content().map_err(about)?, "tensors": tensors });
         return print(&format!("{document:#}\n"));
     }
-    // A checkpoint wraps what a model file holds.
-    #[derive(Deserialize)]
-    struct Wrapped {
-        content: Content,
-    }
-    let content: Content = match file.kind() {
-        "checkpoint" => file.content_as::<Wrapped>().map_err(about)?.content,
-        _ => file.content_as().map_err(about)?,
+    let kind = file.kind();
+    let facts = if [StatesContent::MODEL, StatesContent::CHECKPOINT].contains(&kind) {
+        states_facts(&content_of(&file).map_err(about)?)
+    } else {
+        facts(&content_of(&file).map_err(about)?)
     };
     let mut text = format!(
         "{}: a {}, {} bytes, intact\n\n",
@@ -56,7 +67,7 @@ pub fn run(args: Args) -> Result<()> {
         file.kind(),
         bytes.len()
     );
-    for (name, value) in facts(&content) {
+    for (name, value) in facts {
         text += &format!("  {name:<18}{value}\n");
     }
     text += "\nTensors\n";
