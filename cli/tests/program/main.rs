@@ -17,6 +17,7 @@ mod particles;
 mod report;
 mod reproduce;
 mod sampling;
+mod states;
 mod training;
 mod weights;
 
