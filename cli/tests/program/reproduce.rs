@@ -88,7 +88,7 @@ fn frames_are_taken_where_the_papers_are_not_public_alone() {
     place.refused(
         "reproduce blindness --data mine.npy -o out --quiet",
         2,
-        &["--data", "blindness has its own"],
+        &["data file", "blindness has its own"],
     );
     place.refused(
         "reproduce chignolin --quick --cells data --data mine.npy -o out --quiet",
