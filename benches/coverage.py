@@ -25,6 +25,7 @@ parser.add_argument("--rows", type=int, default=1000)
 parser.add_argument("--dim", type=int, default=2)
 parser.add_argument("--correlated", action="store_true")
 parser.add_argument("--steps", type=int, default=400, help="of each of two stages")
+parser.add_argument("--path", type=int, nargs=2, default=[65, 1000], metavar=("LEVELS", "SAMPLES"), help="times along the path, and samples at each")
 parser.add_argument("--folder", type=pathlib.Path, default=pathlib.Path("target/coverage"))
 args = parser.parse_args()
 args.folder.mkdir(parents=True, exist_ok=True)
@@ -87,17 +88,17 @@ def replicate(objective, seed):
                    "--energy-b", files["u_b.npy"], "--seed", str(seed), "--objective", objective,
                    "--score-steps", str(stages[0]), "--steps", str(stages[1]), "--rate", "0.003", "--average", "0.99",
                    "--batch", "256", "--levels", "4", "--width", "32", "--depth", "2", "--grid-levels", "64",
-                   "--threads", "1", "-o", files["run"], "--json", files["out.json"], "--quiet"]
+                   "--path-levels", str(args.path[0]), "--path-samples", str(args.path[1]), "--threads", "1", "-o", files["run"], "--json", files["out.json"], "--quiet"]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         document = json.loads((folder / "out.json").read_text())
     return {route: [document[route]["mean"], document[route]["error"]] for route in ROUTES if document.get(route)}
 
 
-CASE = {"rows": args.rows, "steps": args.steps, "dim": args.dim, "correlated": args.correlated}
+CASE = {"rows": args.rows, "steps": args.steps, "dim": args.dim, "correlated": args.correlated, "path": args.path}
 
 
 def of_case(found):
-    return all(found.get(key, {"dim": 2, "correlated": False}.get(key)) == value for key, value in CASE.items())
+    return all(found.get(key, {"dim": 2, "correlated": False, "path": [65, 1000]}.get(key)) == value for key, value in CASE.items())
 
 
 done = [json.loads(line) for line in results.read_text().splitlines()] if results.exists() else []

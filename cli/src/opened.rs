@@ -40,6 +40,24 @@ impl ModelArgs {
     }
 }
 
+/// Weights of the rows that a model is judged by.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct WeightArgs {
+    /// Weights of the rows: a .npy file with one number each [default: those of the training, for the very rows of the training]
+    #[arg(long, value_name = "WEIGHTS.npy")]
+    pub weights: Option<PathBuf>,
+    /// Weights of the rows of the second endpoint
+    #[arg(long, value_name = "WEIGHTS1.npy")]
+    pub end_weights: Option<PathBuf>,
+}
+
+impl WeightArgs {
+    /// Those of both endpoints.
+    pub fn both(&self) -> [Option<PathBuf>; 2] {
+        [self.weights.clone(), self.end_weights.clone()]
+    }
+}
+
 /// The record of a command.
 #[derive(Debug, Clone, clap::Args)]
 pub struct RecordArgs {

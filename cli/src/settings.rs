@@ -23,6 +23,12 @@ pub struct SettingsArgs {
     /// Samples of the second endpoint, for an interpolant
     #[arg(long, value_name = "DATA1.npy", help_heading = "Data")]
     pub end: Option<PathBuf>,
+    /// Weights of the samples, one number for each: a sample counts in proportion to its weight [default: all count the same]
+    #[arg(long, value_name = "WEIGHTS.npy", help_heading = "Data")]
+    pub weights: Option<PathBuf>,
+    /// Weights of the samples of the second endpoint
+    #[arg(long, value_name = "WEIGHTS1.npy", help_heading = "Data")]
+    pub end_weights: Option<PathBuf>,
     #[arg(long, help = help::system(), value_name = "NAME", help_heading = "Data")]
     pub system: Option<String>,
     /// Built-in system at the second endpoint, for an interpolant
@@ -57,11 +63,13 @@ pub struct SettingsArgs {
     /// Columns that lie between bounds, COLUMN:LOW:HIGH, such as 2:0:1 [default: none]
     #[arg(long, value_name = "COLUMNS", help_heading = "Data")]
     pub bounded: Option<String>,
-    /// Add uniform noise as wide as one step to columns whose values are rounded: integers and grids have no density
+    /// Add uniform noise as wide as one step to columns whose values are rounded: integers and grids have no density [default: to columns of whole numbers that are no angles]
     #[arg(
         long,
-        num_args = 0,
+        num_args = 0..=1,
+        require_equals = true,
         default_missing_value = "true",
+        value_name = "BOOL",
         help_heading = "Data"
     )]
     pub dequantise: Option<bool>,
@@ -125,6 +133,16 @@ pub struct SettingsArgs {
         help_heading = "Data"
     )]
     pub rotate: Option<bool>,
+    /// When the training ends, solve for F(t) of all levels by MBAR, and keep it if it tells levels of other rows apart better [default: true, where an objective compares the levels of a diffusion on a Gaussian]
+    #[arg(
+        long,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        value_name = "BOOL",
+        help_heading = "Training"
+    )]
+    pub levelling: Option<bool>,
     /// Turn each row of particles onto the first one, without a reflection; so are rows that the model is asked about
     #[arg(
         long,
@@ -151,6 +169,14 @@ pub struct SettingsArgs {
     /// Steps on the objective [default: 2000]
     #[arg(long, value_name = "STEPS", help_heading = "Training")]
     pub steps: Option<u64>,
+    /// Steps of further stages on the objective, each with a learning rate of its own: 6000 or 6000,2000 [default: none; --resume --steps N adds one to a run of fewer steps]
+    #[arg(
+        long,
+        value_name = "STEPS",
+        value_delimiter = ',',
+        help_heading = "Training"
+    )]
+    pub more_steps: Option<Vec<u64>>,
     /// Steps of a first stage with dsm alone, 0 for none [default: 2000, 1000 on a mixture; 0 if the objective is dsm]
     #[arg(long, value_name = "STEPS", help_heading = "Training")]
     pub score_steps: Option<u64>,

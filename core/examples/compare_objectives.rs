@@ -76,10 +76,13 @@ impl Comparison {
                     rows: Some(ROWS),
                     sha256: None,
                     steps: Vec::new(),
+                    origins: Vec::new(),
                     columns: Vec::new(),
+                    weights: None,
                 }],
                 units: "kT".into(),
                 streams: diffclf::rng::STREAMS,
+                levelled: None,
             },
         }
     }

@@ -86,5 +86,6 @@ pub mod rng;
 pub mod sample;
 pub mod system;
 pub mod train;
+pub mod weights;
 
 pub use error::{Error, Result};

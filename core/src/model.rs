@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::energy::{Coordinates, Energy, InDataCoordinates, LearnedEnergy, ModelSpec, OfRows};
 use crate::engine::{Isa, Pool};
 use crate::format::model::{ModelFile, Tensor};
+use crate::metric::Estimate;
 use crate::network::Layout;
 use crate::objective::ObjectiveName;
 use crate::particles::{Frame, View};
@@ -30,9 +31,15 @@ pub struct DataRecord {
     /// Width of the uniform noise that was added to each column because its values are rounded; empty if none was.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<f64>,
+    /// A value of each such column, modulo its step: where the grid of its values begins; empty for zero.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub origins: Vec<f64>,
     /// Names of the columns, where the rows came with any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub columns: Vec<String>,
+    /// SHA-256 of the weights of the rows, where they had any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weights: Option<String>,
 }
 
 /// How the model was trained.
@@ -52,6 +59,9 @@ pub struct Record<O = ObjectiveName> {
     /// Version of the random streams ([`crate::rng::STREAMS`]); files from before there was a number have version 1.
     #[serde(default = "first_streams")]
     pub streams: u32,
+    /// By how much F(t) was moved when the training ended, in nats at the level where it was most; absent: it stayed as it was learned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub levelled: Option<Estimate>,
 }
 
 fn first_streams() -> u32 {

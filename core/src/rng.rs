@@ -145,12 +145,16 @@ purposes! {
     Velocity = 61,
     /// Halves of a sample that are compared with each other.
     Halve = 62,
+    /// Which rows of an endpoint form a batch, where rows have weights.
+    Weighted(endpoint: u32) = 63,
+    /// Which of an endpoint's weighted rows stand for all of them with equal weights.
+    Keep(endpoint: u32) = 64,
     /// Noise on the states of a step.
-    Flip(part: Part) = 63,
+    Flip(part: Part) = 70,
     /// Sites whose changes a step looks at.
-    Sites(part: Part) = 64,
+    Sites(part: Part) = 71,
     /// Jumps of a sampler of states.
-    Jump = 65,
+    Jump = 72,
 }
 
 /// One step of the splitmix64 sequence (Steele, Lea, Flood 2014): a bijection of 64-bit words with full avalanche.

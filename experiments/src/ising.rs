@@ -102,6 +102,7 @@ impl AtBudget<'_> {
             average: Some(0.999),
             held_out: None,
             rotate: false,
+            levelling: false,
             stages: vec![StageSettings {
                 steps: b.steps,
                 levels: b.levels,

@@ -80,6 +80,7 @@ impl View {
             columns: DRAWN,
             values: &values,
             colour: Axis::linear("free energy (kT)", 0.0, HIGHEST),
+            contours: &[1.0, 2.0, 4.0, 6.0, 8.0],
         }
         .svg()
     }

@@ -18,7 +18,7 @@ from ._model import Model, Report, load
 from ._native import __version__
 from ._native import set_threads, threads
 from ._progress import Progress
-from ._results import Check, Diagnosis, Estimate, Evaluation
+from ._results import Check, Diagnosis, Estimate, Evaluation, Extremes, RegionWeight, Surface
 from ._sampling import Chains, Ladders, Particles, ais, anneal, compose, exchange, hmc, langevin, mala, smc
 from ._settings import Settings
 from ._systems import System, system, systems
@@ -44,6 +44,7 @@ __all__ = [
     "Dynamics",
     "Estimate",
     "Evaluation",
+    "Extremes",
     "FileError",
     "InputError",
     "InternalError",
@@ -54,8 +55,10 @@ __all__ = [
     "Observation",
     "Particles",
     "Progress",
+    "RegionWeight",
     "Report",
     "Settings",
+    "Surface",
     "System",
     "Target",
     "UsageError",

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import _native
-from ._arrays import ArrayLike, rows, scratch
+from ._arrays import ArrayLike, scratch
 from ._sampling import _text, _whole
 
 
@@ -30,9 +30,17 @@ class Comparison(NamedTuple):
 
 
 def compare(
-    x: ArrayLike, reference: ArrayLike | str, *, weights: ArrayLike = None, directions: int = 256, seed: int = 0
+    x: ArrayLike,
+    reference: ArrayLike | str,
+    *,
+    weights: ArrayLike = None,
+    reference_weights: ArrayLike = None,
+    directions: int = 256,
+    seed: int = 0,
 ) -> Comparison:
     """How far samples are from other samples, or from a system (or its name), beside how far two samples of that law are apart.
+
+    Both may have weights, one number for each row.
 
     Examples
     --------
@@ -41,7 +49,7 @@ def compare(
     >>> print(diffclf.compare(x, "two-modes").text.splitlines()[0][:10])
     the sample
     """
-    from ._model import _file
+    from ._model import _file, weight_file
     from ._systems import System, system
     from ._systems import systems as names
 
@@ -54,11 +62,9 @@ def compare(
             known = (system(reference, np.shape(x)[1] if np.ndim(x) > 1 else 1).name, 0)
         else:
             path = _file(reference, "reference", folder)
-        weight_path = None
-        if weights is not None:
-            weight_path = os.path.join(folder, "weights.npy")
-            np.save(weight_path, rows(weights, "weights").ravel())
+        own = weight_file(weights, "weights", folder)
+        theirs = weight_file(reference_weights, "reference_weights", folder)
         found, text = _native.compare_samples(
-            _file(x, "x", folder) or "", weight_path, path, known, _text(directions=_whole(directions, "directions"), seed=_whole(seed, "seed"))
+            _file(x, "x", folder) or "", own, (path, theirs), known, _text(directions=_whole(directions, "directions"), seed=_whole(seed, "seed"))
         )
     return Comparison(found["distances"], text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from . import _native
 from ._arrays import ArrayLike, is_path, points, rows, scratch
 from ._energies import Density
 from ._progress import ProgressLike, progress_of
-from ._results import Check, Diagnosis, Evaluation, estimate
+from ._results import Check, Diagnosis, Evaluation, Extremes, RegionWeight, Surface, estimate, surface_of
 from .errors import FileError, InputError, UsageError
 
 if TYPE_CHECKING:
@@ -212,6 +213,99 @@ class Model(Density):
 
         return density(self, t)
 
+    # Questions
+
+    def weight(
+        self,
+        *where: str,
+        x: ArrayLike = None,
+        sample_weight: ArrayLike = None,
+        draws: int = 100_000,
+        samples: int = 10_000,
+        seed: int = 0,
+        progress: ProgressLike = False,
+    ) -> list[RegionWeight]:
+        """How much of the probability lies in regions, each a condition on the columns by their names or as x0, x1, ...
+
+        Parameters
+        ----------
+        where
+            Conditions, such as ``"phi > 0 and psi < 1"``.
+        x, sample_weight
+            Rows to compare with, and how much each counts; left out, those of the training, where its run folder knows them.
+        draws
+            Draws of the integral over the learned density.
+        samples
+            Samples to generate, 0 for none.
+
+        Examples
+        --------
+        >>> import diffclf
+        >>> x = diffclf.system("two-modes", dim=2).sample(2000, seed=1)
+        >>> model = diffclf.fit(x, steps=50, score_steps=50, width=32, depth=2, progress=False)
+        >>> [found] = model.weight("x0 < 0", x=x, samples=0)
+        >>> abs(found.density.mean - found.data.mean) < 0.1
+        True
+        """
+        question = self._question(where, x, sample_weight, draws, seed, samples=_whole(samples, "samples"), progress=progress_of(progress))
+        found = _native.region_weights(self._native, question)
+        kinds = [[None if part is None else estimate(part) for part in parts] for parts in found]
+        return [RegionWeight(text, *parts) for text, parts in zip(where, kinds)]
+
+    def surface(
+        self,
+        *along: str | int,
+        x: ArrayLike = None,
+        sample_weight: ArrayLike = None,
+        bins: int = 36,
+        draws: int = 200_000,
+        seed: int = 0,
+    ) -> Surface:
+        """The free energy along one or two columns, or numbers made of columns, in kT with its error.
+
+        Parameters
+        ----------
+        along
+            Columns by name or number, or expressions such as ``"phi + psi"``; one or two.
+        x, sample_weight
+            Rows to compare with, as in :meth:`weight`.
+        bins
+            Bins along each.
+        draws
+            Draws of the integral over the learned density.
+        """
+        question = self._question([str(text) for text in along], x, sample_weight, draws, seed, bins=_whole(bins, "bins"))
+        found = [surface_of(part) for part in _native.free_energy_surface(self._native, question)]
+        return found[0] if len(found) == 1 else replace(found[0], data=found[1])
+
+    def rows(self, x: ArrayLike, n: int = 10) -> Extremes:
+        """The most typical and the most unusual rows, by their log-density."""
+        values = np.asarray(self.log_density(x))
+        number = _whole(n, "n")
+        if number < 1:
+            raise InputError(f"n is {n}, expected at least 1 row")
+        order = np.argsort(-values, kind="stable")
+        typical, unusual = order[:number], order[::-1][:number]
+        return Extremes(typical, values[typical], unusual, values[unusual])
+
+    def _question(
+        self, texts: Sequence[str], x: ArrayLike, weights: ArrayLike, draws: int, seed: int, **others: Any
+    ) -> dict[str, Any]:
+        if x is None and weights is not None:
+            raise InputError("sample_weight is given without x; weights belong to rows that are given")
+        request = {
+            "rows": None if x is None else _array(x, "x", self.columns),
+            "weights": weight_array(weights, "sample_weight"),
+            "path": None if self._path is None else os.fspath(self._path),
+            "texts": [str(text) for text in texts],
+            "bins": 2,
+            "draws": _whole(draws, "draws"),
+            "samples": 0,
+            "seed": _whole(seed, "seed"),
+            "progress": None,
+        }
+        return {**request, **others}
+
     # Verdicts
 
     def evaluate(
@@ -258,6 +352,8 @@ class Model(Density):
         x: ArrayLike = None,
         end: ArrayLike = None,
         *,
+        sample_weight: ArrayLike = None,
+        end_weight: ArrayLike = None,
         points: int = 4096,
         generate: int = 2048,
         seed: int = 0,
@@ -270,12 +366,17 @@ class Model(Density):
         x, end
             Rows to judge it by, best some that were not trained on. If they are the very rows of the training, those that were held out are
             found and used. Left out if it was trained on a built-in system, or in a run folder whose data are still there.
+        sample_weight, end_weight
+            How much each of those rows counts: rows that stand for all of them with equal weights are judged by.
         points
             Points of the larger checks: more find smaller flaws.
         generate
             Samples to generate and compare with the data, 0 for none.
         """
-        given = [None if part is None else (name, _array(part, name, self.columns)) for part, name in ((x, "x"), (end, "end"))]
+        given = [
+            None if part is None else (name, _array(part, name, self.columns), weight_array(weights, f"weights of {name}"))
+            for part, name, weights in ((x, "x", sample_weight), (end, "end", end_weight))
+        ]
         with scratch() as folder:
             request = {
                 "rows": given,
@@ -302,6 +403,8 @@ class Model(Density):
         x: ArrayLike = None,
         end: ArrayLike = None,
         *,
+        sample_weight: ArrayLike = None,
+        end_weight: ArrayLike = None,
         pair: tuple[int, int] | None = None,
         points: int = 2048,
         seed: int = 0,
@@ -309,7 +412,7 @@ class Model(Density):
     ) -> Report:
         """Writes one self-contained page: densities, samples, verdicts, losses, settings, citation. A notebook shows it.
 
-        ``x`` and ``end`` are rows to judge the model by, as in :meth:`diagnose`; ``pair`` names two columns to show.
+        ``x`` and ``end`` are rows to judge the model by, with weights if they have any, as in :meth:`diagnose`; ``pair`` names two columns to show.
         """
         with scratch() as folder:
             _native.write_report(
@@ -317,6 +420,10 @@ class Model(Density):
                     "model": os.fspath(self._model_file(folder, with_model=True)),
                     "data": _file(x, "x", folder, self.columns),
                     "end": _file(end, "end", folder, self.columns),
+                    "weights": [
+                        weight_file(sample_weight, "sample_weight", folder),
+                        weight_file(end_weight, "end_weight", folder),
+                    ],
                     "pair": None if pair is None else [_whole(column, "pair") for column in pair],
                     "points": _whole(points, "points"),
                     "seed": _whole(seed, "seed"),
@@ -469,4 +576,29 @@ def _file(x: ArrayLike, name: str, folder: str, columns: Sequence[str] = ()) -> 
         return None if x is None else os.fspath(x)
     path = os.path.join(folder, f"{name}.npy")
     np.save(path, rows(x, name, columns))
+    return path
+
+
+def weight_array(weights: ArrayLike, name: str) -> NDArray[np.float64] | None:
+    """Weights of rows, one number each, or the content of a file that holds them."""
+    if weights is None:
+        return None
+    values = np.load(os.fspath(weights)) if is_path(weights) else np.asarray(weights)
+    try:
+        values = np.ascontiguousarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} is no array of numbers: {error}") from error
+    if values.ndim != 1:
+        raise InputError(f"{name} has the shape {values.shape}, expected one number for each row")
+    return values
+
+
+def weight_file(weights: ArrayLike, name: str, folder: str) -> str | None:
+    """The same in a file: their own, or one in this folder."""
+    if weights is None or is_path(weights):
+        return None if weights is None else os.fspath(weights)
+    path = os.path.join(folder, f"{name}.npy")
+    values = weight_array(weights, name)
+    assert values is not None
+    np.save(path, values)
     return path

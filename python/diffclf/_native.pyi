@@ -52,10 +52,12 @@ def observe_frames(
 def compare_samples(
     sample: str,
     weights: str | None,
-    reference: str | None,
+    reference: tuple[str | None, str | None],
     system: tuple[str, int] | None,
     comparison_settings: str,
 ) -> tuple[dict[str, Any], str]: ...
+def region_weights(model: Model, question: dict[str, Any]) -> list[list[dict[str, float] | None]]: ...
+def free_energy_surface(model: Model, question: dict[str, Any]) -> list[dict[str, Any]]: ...
 @final
 class Model:
     @staticmethod

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _MARKS = {"pass": "#2a7f3f", "warn": "#b06f00", "fail": "#b3261e", "skipped": "#777777"}
 
@@ -121,3 +126,52 @@ class Evaluation:
         ]
         body = "".join(f"<tr><td style='text-align:left'>{name}</td><td>{escape(str(value))}</td></tr>" for name, value in rows)
         return f"<p>against {escape(' and '.join(self.systems))}</p><table>{body}</table>"
+
+
+@dataclass(frozen=True)
+class RegionWeight:
+    """How much of the probability lies in a region; None where it is not known."""
+
+    where: str
+    #: Share of the rows, by an error that counts rows of a series for what they are worth.
+    data: Estimate | None
+    #: Integral of the learned density.
+    density: Estimate | None
+    #: Share of generated samples.
+    samples: Estimate | None
+
+
+@dataclass(frozen=True)
+class Surface:
+    """Free energies over a grid, in kT above the lowest bin; not a number where nothing was seen."""
+
+    #: What the axes are.
+    axes: tuple[str, ...]
+    #: Ends of the bins along each axis.
+    edges: tuple[NDArray[np.float64], ...]
+    #: One axis of the array for each axis.
+    free_energy: NDArray[np.float64]
+    #: Standard errors.
+    error: NDArray[np.float64]
+    #: Share of each bin.
+    share: NDArray[np.float64]
+    #: The same by the rows it is compared with, if there are any.
+    data: Surface | None = None
+
+
+@dataclass(frozen=True)
+class Extremes:
+    """Rows by their log-density, counted from 0."""
+
+    typical: NDArray[np.int64]
+    typical_log_density: NDArray[np.float64]
+    unusual: NDArray[np.int64]
+    unusual_log_density: NDArray[np.float64]
+
+
+def surface_of(found: dict[str, Any]) -> Surface:
+    """A surface as the native half gives it."""
+    edges = tuple(np.array(part, dtype=np.float64) for part in found["edges"])
+    shape = tuple(len(part) - 1 for part in edges)
+    of = {key: np.array(found[key], dtype=np.float64).reshape(shape) for key in ("free_energy", "error", "share")}
+    return Surface(tuple(found["axes"]), edges, **of)

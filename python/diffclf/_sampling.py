@@ -289,6 +289,7 @@ def anneal(
     n: int = 8192,
     *,
     target: Density | str | None = None,
+    target_energy: str | None = None,
     method: str = "smc",
     diffusion: bool = False,
     rows: ArrayLike = None,
@@ -317,6 +318,8 @@ def anneal(
     target
         What takes the place of the last level: a system, its name, a :func:`target` or a composition. log Z is then that of
         ``exp(-U)`` of the target.
+    target_energy
+        The same as an energy of your own in kT, made of the columns by their names or as x0, x1, ...: ``"2*(1 - cos(phi)) + 0.5*psi^2"``.
     method
         smc, ais (never resampled) or exchange (replica exchange over time).
     diffusion
@@ -327,6 +330,8 @@ def anneal(
     from ._model import _file
     from ._systems import system
 
+    if target is not None and target_energy is not None:
+        raise InputError("both target and target_energy are given, expected one of them")
     if isinstance(target, str):
         target = system(target, model.dim)
     if method == "exchange" and runs is not None:
@@ -340,6 +345,7 @@ def anneal(
             "levels": _whole(levels, "levels"),
             "rows": _file(rows, "rows", folder),
             "towards": towards,
+            "target_energy": target_energy,
             "smc": _smc(kernel, moves, step, threshold, resampling, adaptive, least_overlap, runs, seed),
             "progress": progress_of(progress),
         }

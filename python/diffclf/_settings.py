@@ -40,7 +40,7 @@ class Settings(TypedDict, total=False):
     bounded: str
     """Columns that lie between bounds, column:low:high: "2:0:1"."""
     dequantise: bool
-    """Add uniform noise as wide as one step to columns whose values are rounded."""
+    """Add uniform noise as wide as one step to columns whose values are rounded; by default to those of whole numbers."""
     held_out: float
     """Share of the rows that is never trained on, 0 for none."""
     held_out_every: int
@@ -63,6 +63,8 @@ class Settings(TypedDict, total=False):
     """The centre of all particles is no part of the model (free), or one like any other (kept)."""
     rotate: bool
     """Turn each row of particles at random when it is trained on."""
+    levelling: bool
+    """Solve for F(t) of all levels when the training ends."""
     align: bool
     """Turn each row of particles onto the first one, without a reflection."""
     particles: int
@@ -79,6 +81,8 @@ class Settings(TypedDict, total=False):
     """Rows per step."""
     steps: int
     """Steps on the objective."""
+    more_steps: list[int]
+    """Steps of further stages on the objective."""
     score_steps: int
     """Steps of a first stage with dsm alone, 0 for none."""
     rate: float
@@ -126,9 +130,11 @@ def settings_text(settings: Mapping[str, Any], function: str) -> str:
     import difflib
     import json
 
-    known = [name for name in _native.setting_names() if name not in ("data", "end")]
+    # Rows and their weights have arguments of their own.
+    rows = ("data", "end", "weights", "end_weights")
+    known = [name for name in _native.setting_names() if name not in rows]
     for name, value in settings.items():
-        if name not in (*known, "data", "end"):
+        if name not in (*known, *rows):
             near = difflib.get_close_matches(name, known, 1)
             advice = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
             raise UsageError(f"{function}() has no argument {name!r}; {advice}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _native
 from ._arrays import ArrayLike, is_path, names_of, rows, scratch
-from ._model import Model, load
+from ._model import Model, load, weight_array
 from ._progress import ProgressLike, progress_of
 from ._settings import Settings, settings_text
 from .errors import InputError, InterruptedWarning, UsageError
@@ -27,6 +27,8 @@ def fit(
     x: ArrayLike = None,
     end: ArrayLike = None,
     *,
+    sample_weight: ArrayLike = None,
+    end_weight: ArrayLike = None,
     name: str | None = None,
     end_name: str | None = None,
     threads: int | None = None,
@@ -44,6 +46,8 @@ def fit(
         built-in one.
     end
         Rows of the second endpoint, for an interpolant.
+    sample_weight, end_weight
+        How much each row counts: not negative, one number for each, or the path of a .npy file. Rows are drawn in proportion to them.
     name, end_name
         Names of the data in the model's record. With the name of a .npy file the model is that of the command, to the last byte.
     threads
@@ -74,7 +78,7 @@ def fit(
     with scratch() as folder:
         out = os.path.join(folder, "fit")
         request = {"out": out, "resume": False, "force": False, "checkpoint_every": _NEVER, "hidden": folder}
-        _run("fit", request, (x, name), (end, end_name), threads, progress, callback, dict(settings))
+        _run("fit", request, (x, name, sample_weight), (end, end_name, end_weight), threads, progress, callback, dict(settings))
         model = load(out)
     model._path = None
     return model
@@ -85,6 +89,8 @@ def train(
     out: str | os.PathLike[str] = "",
     end: ArrayLike = None,
     *,
+    sample_weight: ArrayLike = None,
+    end_weight: ArrayLike = None,
     resume: bool = False,
     force: bool = False,
     checkpoint_every: float = 10.0,
@@ -103,7 +109,7 @@ def train(
 
     Parameters
     ----------
-    x, end, name, end_name, threads, progress, callback, **settings
+    x, end, sample_weight, end_weight, name, end_name, threads, progress, callback, **settings
         As in :func:`fit`. With ``resume`` and rows that came from a file, ``x`` may be left out.
     out
         The run folder.
@@ -129,31 +135,35 @@ def train(
     if not folder:
         raise UsageError("train() needs a run folder; give out='runs/NAME', or use fit() for a model without one")
     request = {"out": folder, "resume": resume, "force": force, "checkpoint_every": checkpoint_every, "hidden": None}
-    finished = _run("train", request, (x, name), (end, end_name), threads, progress, callback, dict(settings))
+    finished = _run("train", request, (x, name, sample_weight), (end, end_name, end_weight), threads, progress, callback, dict(settings))
     model = load(folder)
     if report and finished:
         try:
-            model.report(os.path.join(folder, "report.html"), None if is_path(x) else x, end=None if is_path(end) else end, force=True)
+            shown = {"x": None if is_path(x) else x, "end": None if is_path(end) else end}
+            weights = {"sample_weight": sample_weight, "end_weight": end_weight}
+            shown.update({key: w for (key, w), rows in zip(weights.items(), shown.copy().values()) if rows is not None})
+            model.report(os.path.join(folder, "report.html"), force=True, **shown)
         except Exception as error:
             warnings.warn(f"the model is saved, but its report could not be written: {error}", stacklevel=2)
     return model
 
 
-def _given(x: ArrayLike, name: str | None, what: str) -> dict[str, Any]:
+def _given(x: ArrayLike, name: str | None, weights: ArrayLike, what: str) -> dict[str, Any]:
     """Rows of an endpoint as the native half takes them."""
+    weight = weight_array(weights, {"x": "sample_weight", "end": "end_weight"}[what])
     if is_path(x):
-        return {"array": None, "path": os.fspath(x), "name": "", "columns": []}
+        return {"array": None, "path": os.fspath(x), "name": "", "columns": [], "weights": weight}
     file = getattr(x, "filename", None)
     if name is None:
         name = Path(os.fspath(file)).name if file is not None and is_path(file) else what
-    return {"array": rows(x, what), "path": None, "name": name, "columns": names_of(x)}
+    return {"array": rows(x, what), "path": None, "name": name, "columns": names_of(x), "weights": weight}
 
 
 def _run(
     function: str,
     request: dict[str, Any],
-    start: tuple[ArrayLike, str | None],
-    end: tuple[ArrayLike, str | None],
+    start: tuple[ArrayLike, str | None, ArrayLike],
+    end: tuple[ArrayLike, str | None, ArrayLike],
     threads: int | None,
     progress: ProgressLike,
     callback: Callable[[dict[str, Any]], object] | None,
@@ -163,20 +173,24 @@ def _run(
     if callback is not None and not callable(callback):
         raise UsageError(f"callback is {callback!r}, expected a function of one argument")
     ends = [("x", *start, "system"), ("end", *end, "end_system")]
-    for what, x, _, system in ends:
+    for what, x, _, weights, system in ends:
+        if x is None and weights is not None and not request["resume"]:
+            raise InputError(f"weights are given for {what}, but no rows; weights belong to rows that are given")
         if x is not None and settings.get(system) is not None:
             raise InputError(f"both {what} and {system} are given, expected one of them")
     given = [end for end in ends if end[1] is not None]
     request["rows"] = []
-    if all(is_path(x) for _, x, _, _ in given):
-        for what, x, _, _ in given:
+    if all(is_path(x) and (weights is None or is_path(weights)) for _, x, _, weights, _ in given):
+        for what, x, _, weights, _ in given:
             settings[{"x": "data", "end": "end"}[what]] = os.fspath(x)
+            if weights is not None:
+                settings[{"x": "weights", "end": "end_weights"}[what]] = os.fspath(weights)
     else:
         if settings.get("system") is not None or settings.get("end_system") is not None:
             raise InputError("rows and a built-in system are joined by rows of both; draw them with diffclf.system(...).sample(n)")
         if start[0] is None:
             raise InputError("end is given without x, expected rows of both endpoints")
-        request["rows"] = [_given(x, name, what) for what, x, name, _ in given]
+        request["rows"] = [_given(x, name, weights, what) for what, x, name, weights, _ in given]
     request["settings"] = settings_text(settings, function)
     request["threads"] = threads
     request["progress"] = progress_of(progress)

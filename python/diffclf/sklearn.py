@@ -17,7 +17,7 @@ import numpy as np
 try:
     from sklearn.base import BaseEstimator, DensityMixin
     from sklearn.utils import check_random_state
-    from sklearn.utils.validation import check_is_fitted, validate_data
+    from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 except ImportError as missing:
     raise ImportError("diffclf.sklearn needs scikit-learn 1.6 or newer; install it with: pip install 'scikit-learn>=1.6'") from missing
 
@@ -87,9 +87,11 @@ class DiffclfDensity(DensityMixin, BaseEstimator):
             return int(state)
         return int(check_random_state(state).randint(np.iinfo(np.int32).max))
 
-    def fit(self, X: ArrayLike, y: Any = None) -> DiffclfDensity:
-        """Learns the density of the rows of ``X``."""
+    def fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike = None) -> DiffclfDensity:
+        """Learns the density of the rows of ``X``, each of which counts in proportion to its weight."""
         x = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(sample_weight, x, ensure_non_negative=True)
         varying = x.std(axis=0) > 0
         if not varying.all():
             raise ValueError(
@@ -99,7 +101,7 @@ class DiffclfDensity(DensityMixin, BaseEstimator):
         given: dict[str, Any] = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         given.update(self.settings or {})
         given.setdefault("seed", self._seed(self.random_state))
-        self.model_: Model = fit(x, progress=False, threads=self.threads, **given)
+        self.model_: Model = fit(x, sample_weight=sample_weight, progress=False, threads=self.threads, **given)
         return self
 
     def score_samples(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -109,9 +111,12 @@ class DiffclfDensity(DensityMixin, BaseEstimator):
         values: NDArray[np.float64] = self.model_.log_density(x)
         return values
 
-    def score(self, X: ArrayLike, y: Any = None) -> float:
-        """The total log-density of the rows, as scikit-learn's KernelDensity has it."""
-        return float(np.sum(self.score_samples(X)))
+    def score(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike = None) -> float:
+        """The total log-density of the rows, as scikit-learn's KernelDensity has it; weighted, if they have weights."""
+        values = self.score_samples(X)
+        if sample_weight is None:
+            return float(np.sum(values))
+        return float(np.dot(values, _check_sample_weight(sample_weight, values, ensure_non_negative=True)))
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> NDArray[np.float64]:
         """New rows."""

@@ -12,7 +12,7 @@ use diffclf::energy::{Energy, SystemEnergy};
 use diffclf::sample::mcmc::HeldEnergy;
 use diffclf::sample::{ChainSettings, Particles, Smc};
 use diffclf_report::annealing;
-use diffclf_run::anneal::{AnnealMethod, Annealed, Annealing};
+use diffclf_run::anneal::{AnnealMethod, Annealed, Annealing, own_target};
 use diffclf_run::bridge::BridgeChoice;
 use diffclf_run::compare::{Comparing, Reference};
 use diffclf_run::compose::Compound;
@@ -340,6 +340,7 @@ pub struct AnnealRequest {
     levels: Option<usize>,
     rows: Option<PathBuf>,
     towards: Option<String>,
+    target_energy: Option<String>,
     smc: String,
     progress: Option<Py<PyAny>>,
 }
@@ -383,6 +384,11 @@ pub fn energy_anneal<'py>(
         let watch = Listener::new(request.progress, None);
         let content = &model.core().content;
         let energy = model.energy()?;
+        let own = match &request.target_energy {
+            Some(text) => Some(own_target(text, content)?),
+            None => None,
+        };
+        let target = own.as_deref().or(target);
         let done = asked.run_to(target, (content, &*energy), &watch)?;
         Ok(done.finish("done"))
     };
@@ -412,14 +418,16 @@ pub fn compare_samples<'py>(
     py: Python<'py>,
     sample: PathBuf,
     weights: Option<PathBuf>,
-    reference: Option<PathBuf>,
+    reference: (Option<PathBuf>, Option<PathBuf>),
     system: Option<(String, u64)>,
     comparison_settings: &str,
 ) -> PyResult<(Bound<'py, PyAny>, String)> {
+    let (reference, reference_weights) = reference;
     let (found, text) = detached(py, || {
         let asked = Comparing {
             sample,
             weights,
+            reference_weights,
             reference: match (reference, system) {
                 (Some(path), _) => Reference::File(path),
                 (None, Some((name, seed))) => Reference::System { name, seed },

@@ -10,6 +10,7 @@ mod json;
 mod machine;
 mod model;
 mod molecule;
+mod questions;
 mod system;
 mod training;
 mod watch;
@@ -65,6 +66,8 @@ mod _native {
     use super::model::{Model, rows_address, write_report};
     #[pymodule_export]
     use super::molecule::Molecule;
+    #[pymodule_export]
+    use super::questions::{free_energy_surface, region_weights};
     #[pymodule_export]
     use super::system::System;
     #[pymodule_export]

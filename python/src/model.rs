@@ -4,6 +4,7 @@ use crate::array::{Rows, array};
 use crate::error::{Kind, detached, guarded};
 use crate::json::written;
 use crate::machine::{Key, isa, kept, pool};
+use crate::training::with_weights;
 use crate::watch::Listener;
 use diffclf::energy::{Energy, LearnedEnergy};
 use diffclf::model::Model as CoreModel;
@@ -14,7 +15,7 @@ use diffclf_run::evaluate::Judgement;
 use diffclf_run::exact::Systems;
 use diffclf_run::files::read_model;
 use diffclf_run::generate::Generation;
-use diffclf_run::judging::Judging;
+use diffclf_run::judging::{GivenFiles, Judging};
 use diffclf_run::named::word;
 use diffclf_run::{Error, Result, Silent};
 use pyo3::prelude::*;
@@ -132,11 +133,14 @@ struct EvaluateRequest {
     progress: Option<Py<PyAny>>,
 }
 
+/// Rows under a name, and their weights.
+type NamedRows = (String, Py<PyAny>, Option<Py<PyAny>>);
+
 /// What `Model.diagnose` asks for.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 struct DiagnoseRequest {
-    rows: Vec<Option<(String, Py<PyAny>)>>,
+    rows: Vec<Option<NamedRows>>,
     /// Where the log of the training is looked for.
     path: PathBuf,
     points: usize,
@@ -324,15 +328,19 @@ impl Model {
         let mut rows = Vec::new();
         for given in &request.rows {
             rows.push(match given {
-                Some((name, x)) => Some((name.clone(), Rows::of(x.bind(py))?)),
+                Some((name, x, weights)) => {
+                    let weights = weights.as_ref().map(|w| Rows::of(w.bind(py)));
+                    Some((name.clone(), Rows::of(x.bind(py))?, weights.transpose()?))
+                }
                 None => None,
             });
         }
         let (found, text) = detached(py, move || {
             let mut sets = [None, None];
             for (set, given) in sets.iter_mut().zip(rows) {
-                if let Some((name, rows)) = given {
-                    *set = Some((name.clone(), rows.data_set(&name, Vec::new())?));
+                if let Some((name, rows, weights)) = given {
+                    let rows = rows.data_set(&name, Vec::new())?;
+                    *set = Some((name.clone(), with_weights(rows, weights)?));
                 }
             }
             let content = &self.model.content;
@@ -340,6 +348,7 @@ impl Model {
             let asked = Diagnosing {
                 model: request.path,
                 data: [None, None],
+                weights: [None, None],
                 points: request.points,
                 generate: request.generate,
                 seed: request.seed,
@@ -369,6 +378,7 @@ pub struct ReportRequest {
     model: PathBuf,
     data: Option<PathBuf>,
     end: Option<PathBuf>,
+    weights: [Option<PathBuf>; 2],
     pair: Option<[usize; 2]>,
     points: usize,
     seed: u64,
@@ -385,7 +395,10 @@ pub fn write_report(py: Python<'_>, request: ReportRequest) -> PyResult<()> {
         let machine = diffclf_run::machine::Machine::default();
         let wish = diffclf_report::run::Wish {
             model: request.model,
-            data: [request.data.as_deref(), request.end.as_deref()],
+            files: GivenFiles {
+                data: [request.data.as_deref(), request.end.as_deref()],
+                weights: request.weights.each_ref().map(|path| path.as_deref()),
+            },
             pair: request.pair,
             points: request.points,
             seed: request.seed,

@@ -8,6 +8,7 @@ use diffclf_run::Error;
 use diffclf_run::data::DataSet;
 use diffclf_run::settings::Settings;
 use diffclf_run::train::{Job, train, train_on};
+use diffclf_run::weights::GivenWeights;
 use pyo3::prelude::*;
 use serde_json::Value;
 use std::path::PathBuf;
@@ -38,6 +39,18 @@ struct Given {
     path: Option<PathBuf>,
     name: String,
     columns: Vec<String>,
+    weights: Option<Py<PyAny>>,
+}
+
+/// Rows with weights, if there are any.
+pub fn with_weights(set: DataSet, weights: Option<Rows>) -> Result<DataSet, Error> {
+    match weights {
+        None => Ok(set),
+        Some(weights) => {
+            let rows = set.record().rows.unwrap_or(0);
+            set.with_weights(GivenWeights::array(weights.array, rows)?)
+        }
+    }
 }
 
 /// The names of all settings.
@@ -79,6 +92,10 @@ pub fn train_run(py: Python<'_>, request: Request) -> PyResult<(&'static str, u6
             given.path.clone(),
             given.name.clone(),
             given.columns.clone(),
+            match &given.weights {
+                Some(weights) => Some(Rows::of(weights.bind(py))?),
+                None => None,
+            },
         ));
     }
     if !(0.0..=3.2e7).contains(&request.checkpoint_every) {
@@ -89,12 +106,13 @@ pub fn train_run(py: Python<'_>, request: Request) -> PyResult<(&'static str, u6
     let (progress, callback) = (request.progress, request.callback);
     let outcome = detached(py, move || {
         let mut sets = Vec::new();
-        for (array, path, name, columns) in rows {
-            sets.push(match (array, path) {
+        for (array, path, name, columns, weights) in rows {
+            let set = match (array, path) {
                 (Some(array), _) => array.data_set(&name, columns)?,
                 (None, Some(path)) => DataSet::file(&path)?,
                 (None, None) => return Err(Error::Nothing),
-            });
+            };
+            sets.push(with_weights(set, weights)?);
         }
         let listener = Arc::new(Listener::new(progress, callback).within(request.hidden));
         let job = Job {

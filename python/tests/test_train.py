@@ -212,7 +212,7 @@ def test_other_threads_run_meanwhile(x: Rows) -> None:
 
 
 def test_every_setting_has_a_type() -> None:
-    assert set(diffclf.Settings.__annotations__) == set(_native.setting_names()) - {"data", "end"}
+    assert set(diffclf.Settings.__annotations__) == set(_native.setting_names()) - {"data", "end", "weights", "end_weights"}
 
 
 def test_the_threads_do_not_matter(x: Rows, model: diffclf.Model) -> None:
@@ -224,3 +224,49 @@ def test_the_threads_do_not_matter(x: Rows, model: diffclf.Model) -> None:
         assert np.array_equal(model.log_density(x), before)
     finally:
         diffclf.set_threads(None)
+
+
+def test_weights_make_another_law(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    low = rng.random(3000) < 0.5
+    x = np.where(low, rng.normal(-2.0, 0.4, 3000), rng.normal(2.0, 0.6, 3000))[:, None]
+    weights = np.where(low, 1.0, 4.0)
+    small = {"steps": 30, "score_steps": 30, "width": 16, "depth": 2, "progress": False}
+    model = diffclf.fit(x, sample_weight=weights, **small)
+    [found] = model.weight("x0 < 0", x=x, sample_weight=weights, samples=0)
+    # A share of 0.2 with weights 1 and 4: the error of the ratio is below 0.008.
+    assert found.data is not None and found.density is not None
+    assert abs(found.data.mean - 0.2) < 4 * 0.008
+    assert abs(found.density.mean - found.data.mean) < 0.03
+    # The same from files, as the command has it.
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "w.npy", weights)
+    again = diffclf.fit(tmp_path / "x.npy", sample_weight=tmp_path / "w.npy", name="x", **small)
+    assert np.array_equal(again.log_density(x[:5]), model.log_density(x[:5]))
+    for wrong, words in (([1.0], "1 numbers, expected 3000"), (-weights, "-"), (0 * weights, "3000 zeros"), (np.nan * weights, "NaN in row 0")):
+        with pytest.raises(diffclf.InputError, match=words):
+            diffclf.fit(x, sample_weight=wrong, **small)
+    assert model.diagnose(x, sample_weight=weights, points=64, generate=0).judged_by.endswith("kept by their weights")
+    with pytest.raises(diffclf.InputError, match="give them: sample_weight|weights"):
+        model.diagnose(x, points=64, generate=0)
+
+
+def test_questions_have_answers() -> None:
+    rng = np.random.default_rng(6)
+    x = np.stack([rng.normal(0.5, 1.0, 2000), rng.normal(-1.0, 0.5, 2000)], axis=1)
+    model = diffclf.fit(x, steps=20, score_steps=20, width=16, depth=2, progress=False)
+    line = model.surface("x0", x=x, bins=12, draws=20_000)
+    assert line.free_energy.shape == (12,) and line.data is not None
+    seen = line.data.share > 0.02
+    gap = line.free_energy[seen] - line.data.free_energy[seen]
+    # Errors of the data's bins of 40 rows and more: below 0.16 kT.
+    assert np.all(np.abs(gap - gap.mean()) < 4 * 0.2)
+    plane = model.surface(0, 1, bins=6, draws=20_000)
+    assert plane.free_energy.shape == (6, 6) and plane.data is None and np.nanmin(plane.free_energy) == 0
+    found = model.rows(x, 3)
+    values = model.log_density(x)
+    assert found.typical[0] == np.argmax(values) and found.unusual[0] == np.argmin(values)
+    particles = diffclf.anneal(model, 2048, target_energy="0.5*(x0 - 0.7)^2 + 2*(x1 + 1)^2", levels=16)
+    mean = np.average(particles.points[:, 0], weights=particles.weights)
+    # A Gaussian of mean 0.7 and variance 1; particles are worth a few hundred at least.
+    assert abs(mean - 0.7) < 4 * (1 / 200) ** 0.5

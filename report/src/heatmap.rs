@@ -2,7 +2,8 @@
 
 use super::axis::Axis;
 use super::colour::viridis;
-use super::square::{self, HEIGHT, LEFT, SIDE, TOP, WIDTH, places};
+use super::contour;
+use super::square::{self, LEFT, SIDE, TOP, WIDTH, places};
 use super::{escape, push};
 use base64::Engine;
 
@@ -22,6 +23,8 @@ pub struct Heatmap<'a> {
     pub values: &'a [f64],
     /// The axis of the colours: its low end is dark. Pictures to be compared share one.
     pub colour: Axis,
+    /// Values at which lines are drawn.
+    pub contours: &'a [f64],
 }
 
 /// Left edge of the colour bar, to the right of the field.
@@ -38,6 +41,13 @@ impl Heatmap<'_> {
         if self.columns > 0 && rows > 0 {
             let field = png(&self.cells(), self.columns);
             image(&mut svg, field, (LEFT, TOP, SIDE, SIDE));
+        }
+        let lines = self.lines();
+        if !lines.is_empty() {
+            push(
+                &mut svg,
+                format_args!("<path class=\"contour\" d=\"{lines}\"/>"),
+            );
         }
         let bar: Vec<u8> = (0..NOTHING).rev().collect();
         image(&mut svg, png(&bar, 1), (BAR, TOP, 12.0, SIDE));
@@ -67,14 +77,34 @@ impl Heatmap<'_> {
         push(
             &mut svg,
             format_args!(
-                "<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>",
-                WIDTH - 4.0,
-                HEIGHT - 12.0,
+                "<text transform=\"translate({} {}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
+                WIDTH - 6.0,
+                TOP + SIDE / 2.0,
                 escape(&self.colour.label)
             ),
         );
         svg.push_str("</svg>");
         svg
+    }
+
+    /// The lines of all levels; of fine grids every other cell is enough for them.
+    fn lines(&self) -> String {
+        let columns = self.columns;
+        let rows = self.values.len().checked_div(columns).unwrap_or(0);
+        let stride = if columns > 64 { 2 } else { 1 };
+        let (few, lines) = (columns.div_ceil(stride), rows.div_ceil(stride));
+        let values: Vec<f64> = (0..few * lines)
+            .map(|k| self.values[k / few * stride * columns + k % few * stride])
+            .collect();
+        let at = |k: f64, all: usize| (k * stride as f64 + 0.5) / all as f64;
+        let place = |x: f64, y: f64| {
+            (
+                LEFT + at(x, columns) * SIDE,
+                TOP + (1.0 - at(y, rows)) * SIDE,
+            )
+        };
+        let line = |level: &f64| contour::path(&values, few, *level, place);
+        self.contours.iter().map(line).collect()
     }
 
     /// The field alone as a PNG file, one pixel per cell.
@@ -162,6 +192,7 @@ mod tests {
             columns,
             values,
             colour: Axis::linear("density", 0.0, 4.0),
+            contours: &[1.5],
         };
         heatmap.svg()
     }

@@ -9,12 +9,14 @@ pub mod annealing;
 pub mod axis;
 pub mod colour;
 pub mod comparison;
+pub mod contour;
 pub mod curve;
 pub mod evaluation;
 pub mod facts;
 pub mod field;
 pub mod free_energy;
 pub mod heatmap;
+pub mod matrix;
 pub mod observation;
 pub mod page;
 pub mod run;
@@ -46,7 +48,7 @@ pub fn escape(text: &str) -> String {
 pub fn standalone(svg: &str) -> String {
     const STYLE: &str = "<style>text{font:13px system-ui,sans-serif;fill:#1a1a1a}.frame{fill:none;stroke:#595959}\
         .tick{stroke:#595959}.grid{stroke:#d0d0d0}.line{fill:none;stroke-width:2;stroke-linejoin:round;\
-        stroke-linecap:round}.dots{fill:none;stroke-width:2.4;stroke-linecap:round;stroke-opacity:.6}</style>\
+        stroke-linecap:round}.dots{fill:none;stroke-width:2.4;stroke-linecap:round;stroke-opacity:.6}.contour{fill:none;stroke:#fff;stroke-opacity:.7}</style>\
         <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>";
     match svg.split_once('>') {
         Some((start, rest)) => format!("{start}>{STYLE}{rest}\n"),

@@ -122,6 +122,7 @@ pub fn surface_svg(surface: &Surface, alt: &str, labels: [&str; 2]) -> String {
         columns: surface.bins,
         values: &values,
         colour: Axis::linear("free energy (kT)", 0.0, HIGHEST),
+        contours: &[1.0, 2.0, 4.0, 6.0, 8.0],
     }
     .svg()
 }

@@ -70,10 +70,15 @@ table{border-collapse:collapse;font-variant-numeric:tabular-nums}\
 caption{text-align:left;color:var(--soft);padding-bottom:.4rem}\
 th,td{padding:.3rem .8rem;border-bottom:1px solid var(--rule);text-align:right;white-space:nowrap}\
 th:first-child{text-align:left;padding-left:0}.facts td{text-align:left;white-space:normal}\
+@media (max-width:40rem){.stacked table,.stacked tbody,.stacked tr,.stacked td,.stacked caption{display:block}.stacked thead{display:none}\
+.stacked tr{padding:.5rem 0;border-bottom:1px solid var(--rule)}.stacked tbody th{display:block;border:0;padding:.1rem 0;white-space:normal}\
+.stacked td{display:flex;justify-content:space-between;gap:1rem;border:0;padding:.1rem 0 .1rem .8rem;white-space:normal}\
+.stacked td::before{content:attr(data-label);color:var(--soft);text-align:left}.stacked td:empty{display:none}}\
+.facts th{white-space:normal;vertical-align:top}.facts td,.facts th{overflow-wrap:anywhere}\
 .figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(17rem,100%),1fr));gap:1rem;margin:1.2rem 0}\
 .wide{grid-template-columns:repeat(auto-fit,minmax(min(24rem,100%),1fr));gap:1.5rem}figure{margin:0;min-width:0}figcaption{color:var(--soft);font-size:.9rem}\
 svg{display:block;width:100%;height:auto;max-width:36rem;font:13px system-ui,sans-serif;fill:var(--ink)}.heatmap{font-size:15px}\
-.frame{fill:none;stroke:var(--soft)}.tick{stroke:var(--soft)}.grid{stroke:var(--rule)}\
+.frame{fill:none;stroke:var(--soft)}.contour{fill:none;stroke:#fff;stroke-opacity:.7}.tick{stroke:var(--soft)}.grid{stroke:var(--rule)}\
 .line{fill:none;stroke-width:2;stroke-linejoin:round;stroke-linecap:round}\
 .dots{fill:none;stroke-width:2.4;stroke-linecap:round;stroke-opacity:.6}@media (prefers-color-scheme:dark){.dots,.line{filter:brightness(1.35)}.dots{stroke-opacity:.9}}\
 pre{overflow-x:auto;padding:.8rem 1rem;border:1px solid var(--rule);border-radius:.4rem;background:var(--card);font-size:.85rem}\
@@ -204,7 +209,8 @@ impl Page {
 
     /// Text kept as it is: a command, a configuration.
     pub fn verbatim(&mut self, text: &str) -> &mut Self {
-        self.element("pre", text)
+        self.body += &format!("<pre tabindex=\"0\">{}</pre>\n", escape(text));
+        self
     }
 
     fn element(&mut self, name: &str, text: &str) -> &mut Self {
@@ -217,7 +223,7 @@ impl Page {
         let caption = escape(&table.caption);
         // A scrolling region must be reachable by keyboard and have a name.
         self.body += &format!(
-            "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{caption}\"><table>"
+            "<div class=\"scroll stacked\" role=\"region\" tabindex=\"0\" aria-label=\"{caption}\"><table>"
         );
         self.body += &format!("<caption>{caption}</caption>\n<thead><tr>");
         for heading in &table.header {
@@ -230,7 +236,10 @@ impl Page {
                 let text = escape(row.get(column).map_or("", String::as_str));
                 self.body += &match column {
                     0 => format!("<th scope=\"row\">{text}</th>"),
-                    _ => format!("<td>{text}</td>"),
+                    _ => {
+                        let label = escape(table.header.get(column).map_or("", String::as_str));
+                        format!("<td data-label=\"{label}\">{text}</td>")
+                    }
                 };
             }
             self.body += "</tr>\n";
@@ -327,6 +336,7 @@ mod tests {
             columns: 64,
             values: &grid,
             colour: Axis::linear("density", 0.0, 1.0),
+            contours: &[],
         };
         let decay = |rate: f64| {
             (1..400)
@@ -396,7 +406,9 @@ mod tests {
             assert!(html.contains(part), "{part} is missing");
         }
         // A short row is filled up.
-        assert!(html.contains("<td>&lt;0</td><td></td></tr>"));
+        assert!(html.contains(
+            "<td data-label=\"DSM\">&lt;0</td><td data-label=\"DSM + DiffCLF\"></td></tr>"
+        ));
     }
 
     #[test]

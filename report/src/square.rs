@@ -4,7 +4,7 @@ use super::axis::Axis;
 use super::{escape, push};
 
 /// The drawing, and the field within it; a colour bar may stand to its right.
-pub const WIDTH: f64 = 430.0;
+pub const WIDTH: f64 = 448.0;
 /// Height of the drawing.
 pub const HEIGHT: f64 = 340.0;
 /// Left edge of the field.

@@ -1,6 +1,6 @@
 //! A diagnosis in words and tables.
 
-use crate::page::Table;
+use crate::page::{Notice, Page, Table};
 use crate::text::table_text;
 use diffclf::metric::Estimate;
 use diffclf::metric::diagnose::{
@@ -104,6 +104,76 @@ pub fn summary(diagnosis: &Diagnosis) -> String {
         text += &format!("\n  {}\n{}", check.verdict.name(), lines.trim_end());
     }
     text
+}
+
+/// The checks with their words and figures, on a page.
+pub fn checks(diagnosis: &Diagnosis, page: &mut Page) {
+    let notices: Vec<Notice> = diagnosis
+        .checks
+        .iter()
+        .map(|check| Notice {
+            mark: check.verdict.name().into(),
+            title: check.name.clone(),
+            texts: vec![
+                sentence(&check.finding),
+                sentence(&check.meaning),
+                format!("Limits: {}.", check.limits),
+            ],
+        })
+        .collect();
+    page.notices(&notices);
+    for table in tables(diagnosis) {
+        page.table(&table);
+    }
+}
+
+/// With a capital letter and a full stop.
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters
+        .next()
+        .map_or(String::new(), |c| c.to_uppercase().to_string());
+    let text = format!("{first}{}", letters.as_str());
+    if text.ends_with('.') {
+        text
+    } else {
+        text + "."
+    }
+}
+
+/// A page with the diagnosis of a model of this name.
+pub fn page(model: &str, found: &Diagnosed) -> Page {
+    let mut page = Page::new(&format!("Is {model} any good?"));
+    let diagnosis = &found.diagnosis;
+    page.lead(&format!(
+        "Judged without knowing the truth, by {}, worth {:.0} independent ones.",
+        found.origin, diagnosis.effective_rows
+    ));
+    let mark = diagnosis.verdict.name();
+    page.cards(&[
+        ("verdict", verdict_text(diagnosis), Some(mark)),
+        (
+            "held-out log-likelihood",
+            format!("{:.2} nats per row", diagnosis.held_out.nats.mean),
+            None,
+        ),
+        (
+            "classification loss",
+            format!("{:.3} nats", diagnosis.calibration.loss.mean),
+            None,
+        ),
+    ]);
+    if found.only_trained {
+        page.paragraph(
+            "There are no other rows than those it was trained on, and they are kind to every model: hold some out, or give others.",
+        );
+    }
+    checks(diagnosis, &mut page);
+    page.footer(&format!(
+        "Written by diffclf {}.",
+        env!("CARGO_PKG_VERSION")
+    ));
+    page
 }
 
 /// The figures behind the checks, as far as there are any.

@@ -4,14 +4,16 @@ use crate::bridge::{Bridge, BridgeChoice};
 use crate::endpoints::with_density;
 use crate::error::{Error, Result};
 use crate::memory;
+use crate::questions::names;
 use crate::straight::Departure;
 use crate::watch::{Bar, Done, Watch};
 use crate::words;
 use crate::words::Setting;
 use diffclf::energy::{
-    Coordinates, Ending, Energy, InDataCoordinates, LearnedEnergy, OfPoints, Prior, Straightened,
-    SystemEnergy,
+    Closure, Coordinates, Ending, Energy, InDataCoordinates, LearnedEnergy, OfPoints, Prior,
+    Straightened, SystemEnergy,
 };
+use diffclf::expression::Expression;
 use diffclf::model::Content;
 use diffclf::process::TimeGrid;
 use diffclf::rng::{Purpose, Stream};
@@ -32,6 +34,26 @@ pub enum AnnealMethod {
     Ais,
     /// Replica exchange over time.
     Exchange,
+}
+
+/// An energy of the user's own (kT), written as a number made of the model's columns, as a target.
+pub fn own_target(text: &str, content: &Content) -> Result<Box<dyn Energy>> {
+    if content.spec.process.is_interpolant() {
+        return Err(Error::Refused(words!(
+            "an interpolant is annealed between the two data sets it was trained on; leave out ",
+            Setting::new("target_energy")
+        )));
+    }
+    let dim = content.spec.dim;
+    let own = Expression::number(text, names(content), dim)?;
+    Ok(Box::new(Closure::new(
+        dim,
+        move |_, y: &[f64], score: &mut [f64]| {
+            let energy = own.value_and_gradient(y, score);
+            score.iter_mut().for_each(|s| *s = -*s);
+            energy
+        },
+    )))
 }
 
 /// What is asked for.

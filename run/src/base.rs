@@ -1,11 +1,12 @@
 //! The mixture that a model stands on, fitted to the rows that are trained on, in the model's coordinates.
 
 use crate::data::DataSet;
+use crate::edges;
 use crate::error::{Error, Result};
 use crate::resolve::Outline;
 use crate::words;
 use crate::words::Setting;
-use diffclf::base::{BaseEnds, Fit, FitSettings, Rows, fit, fit_ends};
+use diffclf::base::{BaseEnds, Fit, FitSettings, KernelDensity, MixtureBase, Rows, fit, fit_ends};
 use diffclf::engine::{Isa, Pool};
 use diffclf::train::Shuffled;
 use serde::{Deserialize, Serialize};
@@ -35,6 +36,8 @@ pub struct FoundBase {
     pub finest: f64,
     /// Rows per distinct row.
     pub multiplicity: f64,
+    /// How much more likely a kernel density makes rows that none of both saw, in nats per row; asked where the number of components speaks of edges.
+    pub kernels_ahead: Option<f64>,
 }
 
 /// Rows of a share in the order of the file.
@@ -54,6 +57,9 @@ impl Rows for InOrder<'_> {
             *out = f64::from(x);
         }
     }
+    fn weight(&self, row: usize) -> Option<f64> {
+        self.0.is_weighted().then(|| self.0.weight(row))
+    }
 }
 
 /// Fits the base that the outline of a run asks for.
@@ -66,10 +72,10 @@ pub fn fit_base(
     if outline.base == BaseKind::Gaussian {
         return Ok(None);
     }
-    let mut shares = Vec::with_capacity(sets.len());
+    let (mut shares, mut held_out) = (Vec::with_capacity(sets.len()), None);
     for (k, set) in sets.iter().enumerate() {
         let rows = set.prepare(&outline.coordinates)?;
-        let Some([train, _]) = rows.in_order(k, outline.seed, outline.held_out) else {
+        let Some([train, rest]) = rows.in_order(k, outline.seed, outline.held_out) else {
             return Err(Error::Refused(words!(
                 Setting::to("base", "mixture"),
                 " needs a fixed set of rows, but the system is sampled afresh at every step; add ",
@@ -77,6 +83,7 @@ pub fn fit_base(
             )));
         };
         shares.push(train);
+        held_out.get_or_insert(rest);
     }
     let settings = FitSettings {
         seed: outline.seed,
@@ -93,15 +100,43 @@ pub fn fit_base(
         [start] => (fit(start, &settings, pool, isa)?, None),
         _ => return Err(Error::Nothing),
     };
+    let kernels_ahead = match (rows.as_slice(), held_out) {
+        ([rows], Some(rest)) if edges::likely(&start.mixture, rows.rows(), &settings.periods) => {
+            let kernels = KernelDensity::fit(rows, &settings, pool)?;
+            kernels_ahead(&kernels, &start.mixture, &InOrder(&rest, dim), pool)
+        }
+        _ => None,
+    };
     let finest = |fit: &Fit| fit.mixture.smallest_width();
     Ok(Some(FoundBase {
         shape: format!("{} {}", start.mixture.components(), start.chosen.shape),
         nats: (start.chosen.held_out, start.chosen.error),
         finest: finest(&start).min(end.as_ref().map_or(f64::INFINITY, finest)),
         multiplicity: start.multiplicity,
+        kernels_ahead,
         ends: BaseEnds {
             start: start.mixture,
             end: end.map(|end| end.mixture),
         },
     }))
+}
+
+/// Mean of log kernels - log mixture over rows; none where there are no rows.
+fn kernels_ahead(
+    kernels: &KernelDensity,
+    mixture: &MixtureBase,
+    rows: &dyn Rows,
+    pool: &Pool,
+) -> Option<f64> {
+    let (count, dim) = (rows.rows(), rows.dim());
+    let mut points = vec![0.0; count * dim];
+    for (k, point) in points.chunks_exact_mut(dim).enumerate() {
+        rows.copy_row(k, point);
+    }
+    let leads = kernels
+        .log_densities(&points, pool)
+        .into_iter()
+        .zip(points.chunks_exact(dim))
+        .map(|(log_p, point)| log_p - mixture.log_density(point));
+    (count > 0).then(|| leads.sum::<f64>() / count as f64)
 }

@@ -3,6 +3,8 @@
 
 use crate::error::{Error, Result};
 use crate::prepare::Preparation;
+use crate::words;
+use crate::words::Setting;
 use diffclf::engine::{Isa, Pool};
 use diffclf::train::{StepReport, TrainSettings};
 use std::sync::Arc;
@@ -45,6 +47,14 @@ impl Preparation {
         pool: &Arc<Pool>,
         isa: Isa,
     ) -> Result<String> {
+        if self.settings.more_steps.is_some() {
+            return Err(Error::Refused(words!(
+                Setting::new("more_steps"),
+                " counts steps, and ",
+                Setting::new("time"),
+                " chooses them; leave one of them out"
+            )));
+        }
         let train = self.content.record.settings.clone();
         let mut paces = Vec::with_capacity(train.stages.len());
         for stage in 0..train.stages.len() {

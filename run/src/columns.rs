@@ -2,10 +2,12 @@
 
 use crate::data::{DataSet, Prepared};
 use crate::error::{Error, Result};
+use crate::kinds::recognised_period;
 use crate::words;
 use crate::words::Setting;
 use diffclf::energy::{Coordinates, Kind, MOST_WHITENED, Scale, nearest};
 use diffclf::train::Table;
+use diffclf::weights::Quantiles;
 
 /// Spreads beyond which a number counts as no farther out when columns are compared.
 const FARTHEST: f64 = 4.0;
@@ -16,10 +18,30 @@ const FAR_OUT: f64 = 1.5;
 
 impl DataSet {
     /// Fills the steps of rounded columns with uniform noise, the same for a row whenever it is read: values on a grid have no density,
-    /// values spread over the cells of the grid have one.
-    pub fn dequantised(mut self) -> Result<Self> {
-        if self.is_given() {
-            self.record.steps = self.rounding()?;
+    /// values spread over the cells of the grid have one. Of all rounded columns, or, unless
+    /// they are among those whose kind is `told`, of whole numbers that are no angles.
+    pub fn dequantised(mut self, every: bool, told: &[usize]) -> Result<Self> {
+        if !self.is_given() {
+            return Ok(self);
+        }
+        let (sample, dim) = self.sample()?;
+        let (mut steps, mut origins) = (vec![0.0; dim], vec![0.0; dim]);
+        for column in 0..dim {
+            let values: Vec<f64> = sample.iter().skip(column).step_by(dim).copied().collect();
+            let whole = values.iter().all(|x| x.fract() == 0.0);
+            let spared = !whole || told.contains(&column) || recognised_period(&values).is_some();
+            if !every && spared {
+                continue;
+            }
+            let first = values.first().copied().unwrap_or(0.0);
+            let step = step(values);
+            if every || step == 1.0 {
+                (steps[column], origins[column]) =
+                    (step, first.rem_euclid(step.max(f64::MIN_POSITIVE)));
+            }
+        }
+        if steps.iter().any(|step| *step > 0.0) {
+            (self.record.steps, self.record.origins) = (steps, origins);
         }
         Ok(self)
     }
@@ -34,6 +56,11 @@ impl DataSet {
 
     /// Rows from all over the table, no more than measure a column well.
     pub(crate) fn sample(&self) -> Result<(Vec<f64>, usize)> {
+        self.sample_of(false)
+    }
+
+    /// The same; by their weights, if they count: a row of great weight is there more than once.
+    fn sample_of(&self, weighted: bool) -> Result<(Vec<f64>, usize)> {
         let dim = self.columns_given()?;
         let whole = self.prepare_through(&Coordinates::identity(dim), &self.record.steps, None);
         let Prepared::Fixed(table, _) = whole? else {
@@ -41,9 +68,15 @@ impl DataSet {
         };
         let rows = table.rows();
         let count = rows.min(MEASURED);
+        let quantiles = self.weights().filter(|_| weighted);
+        let quantiles = quantiles.map(|weights| Quantiles::new(weights.iter().copied()));
         let mut sample = vec![0.0; count * dim];
         for (k, row) in sample.chunks_exact_mut(dim).enumerate() {
-            table.read(rows * k / count, 0, row);
+            let place = match &quantiles {
+                Some(quantiles) => quantiles.row((k as f64 + 0.5) / count as f64),
+                None => rows * k / count,
+            };
+            table.read(place, 0, row);
         }
         Ok((sample, dim))
     }
@@ -69,7 +102,7 @@ impl DataSet {
 
     /// Where its columns lie once they are straightened, and how they hang together if that is asked for.
     pub fn columns(&self, correlated: bool, kinds: &[Kind]) -> Result<Columns> {
-        let (mut sample, dim) = self.sample()?;
+        let (mut sample, dim) = self.sample_of(true)?;
         for (i, x) in sample.iter_mut().enumerate() {
             *x = kinds.get(i % dim).map_or(*x, |kind| kind.straighten(*x));
         }
@@ -309,6 +342,35 @@ mod tests {
         assert!((spread - 0.1).abs() < 1e-3, "{spread}");
     }
 
+    /// Unasked, whole numbers alone are spread: neither tenths nor angles in whole degrees. Where the grid begins is known.
+    #[test]
+    fn whole_numbers_are_told_from_other_grids() {
+        let values: Vec<f64> = (0..1500)
+            .flat_map(|i| {
+                let k = f64::from(i * i % 13);
+                [k - 4.0, 0.1 * k, f64::from(i * 7 % 360) - 180.0, k + 0.25]
+            })
+            .collect();
+        let set = || DataSet::from_array("a", values.clone(), 1500, 4).unwrap();
+        let own = set().dequantised(false, &[]).unwrap();
+        assert_eq!(own.record().steps, [1.0, 0.0, 0.0, 0.0]);
+        assert!(
+            set()
+                .dequantised(false, &[0])
+                .unwrap()
+                .record()
+                .steps
+                .is_empty()
+        );
+        let all = set().dequantised(true, &[]).unwrap();
+        let steps = &all.record().steps;
+        assert!(steps[0] == 1.0 && (steps[1] - 0.1).abs() < 1e-12 && steps[2] == 1.0);
+        assert_eq!(
+            (all.record().origins[0], all.record().origins[3]),
+            (0.0, 0.25)
+        );
+    }
+
     #[test]
     fn dequantised_rows_fill_their_steps_and_stay_the_same() {
         let values: Vec<f64> = (0..2000)
@@ -322,7 +384,7 @@ mod tests {
             .collect();
         let set = DataSet::from_array("a", values.clone(), 1000, 2)
             .unwrap()
-            .dequantised()
+            .dequantised(true, &[])
             .unwrap();
         assert_eq!(set.record().steps, [1.0, 0.0]);
         let map = Coordinates::identity(2);

@@ -3,6 +3,9 @@
 use crate::data::read_rows;
 use crate::error::{Error, Result};
 use crate::memory::refuse_rows;
+use crate::weights::GivenWeights;
+use crate::words;
+use crate::words::Setting;
 use diffclf::metric::{Comparison, ComparisonSettings, Sample};
 use diffclf::rng::Purpose;
 use diffclf::system::{GaussianMixture, System};
@@ -31,6 +34,8 @@ pub struct Comparing {
     pub weights: Option<PathBuf>,
     /// What they are compared with.
     pub reference: Reference,
+    /// Weights of the reference's rows, likewise.
+    pub reference_weights: Option<PathBuf>,
     /// Directions and seed.
     pub settings: ComparisonSettings,
 }
@@ -50,8 +55,16 @@ pub struct Compared {
 struct Pair {
     first: Vec<f64>,
     second: Vec<f64>,
+    /// Weights of both; none where all rows count the same.
+    weights: Option<[Vec<f64>; 2]>,
     modes: Option<GaussianMixture>,
     name: String,
+}
+
+impl Pair {
+    fn weights_of(&self, half: usize) -> Option<&[f64]> {
+        self.weights.as_ref().map(|halves| halves[half].as_slice())
+    }
 }
 
 impl Comparing {
@@ -60,14 +73,17 @@ impl Comparing {
         let (points, dim) = read_rows(&self.sample)?;
         refuse_rows("directions", self.settings.directions, dim, 8)?;
         let weights = match &self.weights {
-            Some(path) => Some(read_rows(path)?.0),
+            Some(path) => {
+                let weights = GivenWeights::file(path, points.len() / dim)?;
+                Some(weights.values.values().to_vec())
+            }
             None => None,
         };
         let sample = Sample::new(&points, dim, weights.as_deref())?;
         let pair = self.pair(dim, sample.rows())?;
         let (reference, other) = (
-            Sample::new(&pair.first, dim, None)?,
-            Sample::new(&pair.second, dim, None)?,
+            Sample::new(&pair.first, dim, pair.weights_of(0))?,
+            Sample::new(&pair.second, dim, pair.weights_of(1))?,
         );
         let modes = pair.modes.as_ref();
         Ok(Compared {
@@ -80,6 +96,12 @@ impl Comparing {
     fn pair(&self, dim: usize, rows: usize) -> Result<Pair> {
         let path = match &self.reference {
             Reference::System { name, seed } => {
+                if self.reference_weights.is_some() {
+                    return Err(Error::Refused(words!(
+                        Setting::new("reference_weights"),
+                        " belongs to a reference of given rows; leave it out for a system"
+                    )));
+                }
                 let system = System::by_name(name, dim, *seed)?;
                 let draw = |half: u32| -> Vec<f64> {
                     let purpose = Purpose::Reference(half);
@@ -89,19 +111,30 @@ impl Comparing {
                 return Ok(Pair {
                     first: draw(0),
                     second: draw(1),
+                    weights: None,
                     modes: system.mixture().cloned(),
                     name: system.name().to_string(),
                 });
             }
             Reference::File(path) => path,
         };
-        let (values, columns) = read_rows(path)?;
+        let (mut values, columns) = read_rows(path)?;
         if columns != dim {
             return Err(Error::Usage(format!(
                 "{} has {columns} columns and {} has {dim}; compare samples of the same kind",
                 path.display(),
                 self.sample.display()
             )));
+        }
+        let mut weights = Vec::new();
+        if let Some(file) = &self.reference_weights {
+            let given = GivenWeights::file(file, values.len() / dim)?;
+            // Rows of weight zero are none.
+            let counted = |(row, w): (&[f64], &f64)| (*w > 0.0).then(|| row.to_vec());
+            let rows = values.chunks_exact(dim).zip(given.values.values());
+            values = rows.filter_map(counted).flatten().collect();
+            let positive = given.values.values().iter().filter(|w| **w > 0.0);
+            weights = positive.copied().collect();
         }
         if values.len() < 4 * dim {
             return Err(Error::Usage(format!(
@@ -115,6 +148,10 @@ impl Comparing {
         Ok(Pair {
             first: values[..half].to_vec(),
             second: values[half..].to_vec(),
+            weights: (!weights.is_empty()).then(|| {
+                let (first, second) = weights.split_at(half / dim);
+                [first.to_vec(), second.to_vec()]
+            }),
             modes: None,
             name: path.display().to_string(),
         })

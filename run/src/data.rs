@@ -8,6 +8,7 @@ use crate::notice::Notice;
 use crate::origin::Origin;
 use crate::resolve::held_out_rows;
 use crate::values::{MOST_VIEWED, Mapped, Stored, Values};
+use crate::weights::GivenWeights;
 use crate::words;
 use crate::words::Setting;
 use diffclf::energy::{Coordinates, ModelSpec, Moments};
@@ -18,6 +19,7 @@ use diffclf::particles::View;
 use diffclf::rng::{Part, Purpose};
 use diffclf::system::{GaussianMixture, System};
 use diffclf::train::{Resampled, Shuffled, Source, Table, Turned};
+use diffclf::weights::{RowWeights, kept};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -31,6 +33,8 @@ pub struct DataSet {
     rows: Rows,
     /// What happens to a row before anybody sees it.
     view: Option<Arc<View>>,
+    /// How much each row counts; none where all count the same.
+    weights: Option<Arc<RowWeights>>,
     pub(crate) record: DataRecord,
 }
 
@@ -67,7 +71,7 @@ impl Array {
     }
 
     /// Digest of the .npy file that would hold it.
-    fn sha256(&self, shape: &[usize]) -> Result<String> {
+    pub(crate) fn sha256(&self, shape: &[usize]) -> Result<String> {
         let digest = match self {
             Self::F32(values) => sha256_of(|writer| write_npy(shape, (**values).as_ref(), writer)),
             Self::F64(values) => sha256_of(|writer| write_npy(shape, (**values).as_ref(), writer)),
@@ -114,11 +118,14 @@ impl DataSet {
             rows: Some(map.view()?.rows()),
             sha256: Some(sha256_hex(map.bytes())),
             steps: Vec::new(),
+            origins: Vec::new(),
             columns: map.names().to_vec(),
+            weights: None,
         };
         Ok(Self {
             rows: Rows::File(Arc::new(map)),
             view: None,
+            weights: None,
             record,
         })
     }
@@ -153,11 +160,14 @@ impl DataSet {
             rows: Some(rows),
             sha256: Some(values.sha256(shape)?),
             steps: Vec::new(),
+            origins: Vec::new(),
             columns: Vec::new(),
+            weights: None,
         };
         Ok(Self {
             rows: Rows::Array(values, dim),
             view: None,
+            weights: None,
             record,
         })
     }
@@ -166,6 +176,30 @@ impl DataSet {
     pub fn with_columns(mut self, names: Vec<String>) -> Self {
         self.record.columns = names;
         self
+    }
+
+    /// The same rows with weights: they stand for the law in which a row has a probability proportional to its weight.
+    pub fn with_weights(mut self, weights: GivenWeights) -> Result<Self> {
+        if self.weights.is_some() {
+            return Err(Error::Refused(words!(
+                "the rows of ",
+                self.record.name,
+                " have weights twice; give them once"
+            )));
+        }
+        self.record.weights = Some(weights.sha256);
+        self.weights = Some(weights.values);
+        Ok(self)
+    }
+
+    /// How many rows the weighted ones are worth; none where all count the same.
+    pub fn effective_rows(&self) -> Option<f64> {
+        self.weights.as_ref().map(|weights| weights.effective())
+    }
+
+    /// The weights of the rows; none where all count the same.
+    pub(crate) fn weights(&self) -> Option<&[f64]> {
+        self.weights.as_ref().map(|weights| weights.values())
     }
 
     /// A system at an endpoint; with `samples`, so many rows are drawn once with `seed`.
@@ -191,7 +225,9 @@ impl DataSet {
             rows: samples,
             sha256: None,
             steps: Vec::new(),
+            origins: Vec::new(),
             columns: Vec::new(),
+            weights: None,
         };
         let rows = match samples {
             Some(rows) => {
@@ -203,6 +239,7 @@ impl DataSet {
         Ok(Self {
             rows,
             view: None,
+            weights: None,
             record,
         })
     }
@@ -310,13 +347,18 @@ impl DataSet {
                 let (view, name) = (map.view()?, map.path().display().to_string());
                 let read = |row: usize, out: &mut [f64]| view.copy_row_f64(row, out);
                 let shape = [view.rows(), view.dim()];
-                measured(&name, shape, &read, self.view.as_deref(), notices)
+                measured(&name, shape, &read, self.through_what(), notices)
             }
             Rows::Array(values, dim) => {
                 let read = |row: usize, out: &mut [f64]| values.copy_f64(row * dim, out);
                 let shape = [values.len() / dim, *dim];
-                let view = self.view.as_deref();
-                measured(&self.record.name, shape, &read, view, notices)
+                measured(
+                    &self.record.name,
+                    shape,
+                    &read,
+                    self.through_what(),
+                    notices,
+                )
             }
             Rows::Drawn(system, values) if !self.is_whole() => {
                 let dim = system.dim();
@@ -325,11 +367,22 @@ impl DataSet {
                         *out = f64::from(*x);
                     }
                 };
-                let (shape, view) = ([values.len() / dim, dim], self.view.as_deref());
-                measured(&self.record.name, shape, &read, view, notices)
+                let shape = [values.len() / dim, dim];
+                measured(
+                    &self.record.name,
+                    shape,
+                    &read,
+                    self.through_what(),
+                    notices,
+                )
             }
             Rows::Drawn(system, _) | Rows::Fresh(system) => Ok(system_moments(system)),
         }
+    }
+
+    /// What a row is seen through, and how much it counts.
+    fn through_what(&self) -> (Option<&View>, Option<&[f64]>) {
+        (self.view.as_deref(), self.weights())
     }
 
     /// Refuses numbers that are not finite. Rows to judge by may be anything else: a column that never changes is no fault of theirs.
@@ -386,6 +439,7 @@ impl DataSet {
                 stored,
                 steps,
                 view,
+                weights: self.weights.clone(),
             }),
             coordinates,
         ))
@@ -440,7 +494,7 @@ impl Feed {
 }
 
 impl Prepared {
-    /// Rows that are trained on and rows that are held out, up to `most` of each, spread over the table and in its order (which is that of time in a
+    /// Rows that are trained on and rows that are held out (of weighted ones those that stand for them with equal weights), up to `most` of each, spread over the table and in its order (which is that of time in a
     /// series); none where rows are drawn afresh. Numbers are rounded as in training.
     pub fn shares(
         &self,
@@ -452,9 +506,17 @@ impl Prepared {
             Self::Fixed(_, coordinates) | Self::Fresh(_, coordinates) => coordinates.dim(),
         };
         let [train, rest] = self.in_order(endpoint, seed, held_out)?;
+        let kept = |share: &Shuffled| -> Vec<usize> {
+            if !share.is_weighted() {
+                return (0..share.rows()).collect();
+            }
+            let weights: Vec<f64> = (0..share.rows()).map(|k| share.weight(k)).collect();
+            kept(&weights, seed, Purpose::Keep(endpoint as u32))
+        };
         // Of too many, as many blocks as each has rows, equally far apart: their correlation can still be measured.
         let read = |share: &Shuffled| -> Vec<f64> {
-            let rows = share.rows();
+            let places = kept(share);
+            let rows = places.len();
             let (block, apart) = if rows > most {
                 let block = most.isqrt();
                 (block, rows as f64 * block as f64 / most as f64)
@@ -465,7 +527,8 @@ impl Prepared {
             let mut values = Vec::with_capacity(rows.min(most) * dim);
             for k in 0..rows.min(most) {
                 let first = (apart * (k / block) as f64) as usize;
-                share.copy_in_order((first + k % block).min(rows - 1), &mut row);
+                let place = (first + k % block).min(rows - 1);
+                share.copy_in_order(places[place], &mut row);
                 values.extend(row.iter().map(|x| f64::from(*x)));
             }
             values
@@ -521,7 +584,7 @@ fn measured(
     name: &str,
     [rows, dim]: [usize; 2],
     read: &dyn Fn(usize, &mut [f64]),
-    view: Option<&View>,
+    (view, weights): (Option<&View>, Option<&[f64]>),
     notices: &mut Vec<Notice>,
 ) -> Result<Moments> {
     let seen = view.map_or(dim, View::dim);
@@ -530,12 +593,13 @@ fn measured(
     for row in 0..rows {
         read(row, &mut buffer);
         refuse_non_finite(Path::new(name), row, &buffer)?;
+        let weight = weights.map_or(1.0, |weights| weights[row]);
         match view {
             Some(view) => {
                 view.inward(&mut buffer, &mut inside);
-                statistics.add_row(&inside);
+                statistics.add_weighted(&inside, weight);
             }
-            None => statistics.add_row(&buffer),
+            None => statistics.add_weighted(&buffer, weight),
         }
     }
     let columns = statistics.constant_columns();

@@ -1,7 +1,7 @@
 //! Is the model any good? A verdict without ground truth.
 
 use crate::error::{Error, Result};
-use crate::judging::{Judging, diagnosis_settings};
+use crate::judging::{GivenFiles, Judging, diagnosis_settings};
 use crate::memory::refuse_rows;
 use crate::watch::Watch;
 use diffclf::energy::LearnedEnergy;
@@ -16,6 +16,8 @@ pub struct Diagnosing {
     pub model: PathBuf,
     /// Rows to judge it by, of both endpoints.
     pub data: [Option<PathBuf>; 2],
+    /// Weights of those rows.
+    pub weights: [Option<PathBuf>; 2],
     /// Points of the larger checks.
     pub points: usize,
     /// Samples to generate and compare with the data, 0 for none.
@@ -47,7 +49,7 @@ impl Diagnosing {
     ) -> Result<Diagnosed> {
         refuse_rows("points", self.points, content.spec.dim, 32)?;
         refuse_rows("generate", self.generate, content.spec.dim, 16)?;
-        let files = self.data.each_ref().map(|path| path.as_deref());
+        let files = GivenFiles::of(&self.data, &self.weights);
         let judging = Judging::gather(content, files, Path::new(&self.model))?;
         self.judge(judging, content, energy, watch)
     }

@@ -115,6 +115,19 @@ pub fn rows(sets: &[DataSet]) -> Option<usize> {
     rows?.into_iter().min()
 }
 
+/// Rows that the smaller endpoint is worth, where rows have weights.
+fn effective(sets: &[DataSet]) -> Option<usize> {
+    sets.iter()
+        .any(|set| set.effective_rows().is_some())
+        .then(|| {
+            let worth = |set: &DataSet| {
+                let effective = set.effective_rows().map(|rows| rows.round() as usize);
+                effective.or(set.record().rows)
+            };
+            sets.iter().filter_map(worth).min()
+        })?
+}
+
 /// Mean and variance of all rows, each endpoint with equal weight.
 pub fn moments(sets: &[DataSet], notices: &mut Vec<Notice>) -> Result<Moments> {
     let mut pooled: Option<Moments> = None;
@@ -135,6 +148,7 @@ pub fn facts(sets: &[DataSet], place: Place) -> Facts {
         kinds: Vec::new(),
         base: None,
         rows: rows(sets),
+        effective: effective(sets),
         given: sets.first().is_some_and(DataSet::is_given),
         has_end: sets.len() > 1,
         place,

@@ -267,6 +267,13 @@ impl MappedNpy {
         // the same time; we then compute with wrong numbers, or the system ends us if the file shrinks. That is the
         // price of data larger than memory, and the reason why our own writers never write in place.
         let map = unsafe { Mmap::map(&file) }.map_err(reading(path))?;
+        if map.starts_with(b"PAR1") {
+            return Err(Error::Usage(format!(
+                "{}: a .parquet file, which is not read; write it as a table, in Python: pandas.read_parquet({:?}).to_csv('data.csv', index=False)",
+                path.display(),
+                path.display().to_string()
+            )));
+        }
         let (place, names) = if archive.is_some() {
             let place = match archive::member(path, &map, key)? {
                 archive::Member::Stored(part) => Place::Part(part),
@@ -617,6 +624,8 @@ mod tests {
             message.contains("cut.npy") && message.contains("24 bytes"),
             "{message}"
         );
+        let message = refused("rows.parquet", Some(b"PAR1\x15\x04"));
+        assert!(message.contains("to_csv"), "{message}");
         let message = MappedNpy::open(folder.path()).unwrap_err().to_string();
         assert!(message.contains("inside it"), "{message}");
     }

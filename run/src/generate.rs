@@ -221,17 +221,16 @@ impl Generation {
     }
 }
 
-/// Rounds columns of whole numbers, which were learned spread over their steps.
+/// Rounds columns of whole numbers (or of those with a common fraction), which were learned spread over their steps.
 fn whole(content: &Content, points: &mut [f64]) {
-    let steps = content
-        .record
-        .data
-        .first()
-        .map_or(&[][..], |data| &data.steps);
+    let Some(data) = content.record.data.first() else {
+        return;
+    };
     for point in points.chunks_exact_mut(content.spec.dim) {
-        for (x, step) in point.iter_mut().zip(steps) {
+        for (j, (x, step)) in point.iter_mut().zip(&data.steps).enumerate() {
             if *step == 1.0 {
-                *x = x.round();
+                let origin = data.origins.get(j).copied().unwrap_or(0.0);
+                *x = (*x - origin).round() + origin;
             }
         }
     }

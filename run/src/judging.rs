@@ -4,6 +4,7 @@ use crate::data::DataSet;
 use crate::error::{DataFault, Error, Result};
 use crate::run_folder::{CONFIG, LOG};
 use crate::settings::Settings;
+use crate::weights::GivenWeights;
 use crate::words;
 use crate::words::Setting;
 use diffclf::energy::{Energy, LearnedEnergy, Prior};
@@ -25,6 +26,56 @@ struct Endpoint {
     /// Rows that were trained on, where it is known which.
     trained: Option<Vec<f64>>,
     name: String,
+    /// The rows stand for weighted ones.
+    weighted: bool,
+}
+
+/// Files of rows to judge by, and of their weights, for both endpoints.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct GivenFiles<'a> {
+    /// Rows.
+    pub data: [Option<&'a Path>; 2],
+    /// Their weights.
+    pub weights: [Option<&'a Path>; 2],
+}
+
+impl<'a> GivenFiles<'a> {
+    /// Of paths that somebody owns.
+    pub fn of(data: &'a [Option<PathBuf>; 2], weights: &'a [Option<PathBuf>; 2]) -> Self {
+        Self {
+            data: data.each_ref().map(|path| path.as_deref()),
+            weights: weights.each_ref().map(|path| path.as_deref()),
+        }
+    }
+
+    fn open(&self, endpoint: usize) -> Result<Option<(String, DataSet)>> {
+        match (self.data[endpoint], self.weights[endpoint]) {
+            (None, None) => Ok(None),
+            (Some(path), weights) => {
+                let set = with_weights(DataSet::file(path)?, weights)?;
+                Ok(Some((path.display().to_string(), set)))
+            }
+            (None, Some(_)) => Err(Error::Refused(words!(
+                Setting::new(["weights", "end_weights"][endpoint]),
+                " belongs to rows that are given; give them too: ",
+                Setting::to(
+                    ["data", "end"][endpoint],
+                    ["DATA.npy", "DATA1.npy"][endpoint]
+                )
+            ))),
+        }
+    }
+}
+
+/// Rows with the weights of a file, if there is one.
+fn with_weights(set: DataSet, weights: Option<&Path>) -> Result<DataSet> {
+    match weights {
+        None => Ok(set),
+        Some(path) => {
+            let rows = set.record().rows.unwrap_or(0);
+            set.with_weights(GivenWeights::file(path, rows)?)
+        }
+    }
 }
 
 /// See the module's text.
@@ -42,14 +93,8 @@ pub struct Judging {
 
 impl Judging {
     /// Rows from files, or from the systems the model was trained on.
-    pub fn gather(content: &Content, files: [Option<&Path>; 2], model: &Path) -> Result<Self> {
-        let open = |file: Option<&Path>| -> Result<_> {
-            Ok(match file {
-                Some(path) => Some((path.display().to_string(), DataSet::file(path)?)),
-                None => None,
-            })
-        };
-        Self::of(content, [open(files[0])?, open(files[1])?], model)
+    pub fn gather(content: &Content, files: GivenFiles<'_>, model: &Path) -> Result<Self> {
+        Self::of(content, [files.open(0)?, files.open(1)?], model)
     }
 
     /// Rows of data sets, each under the name it is told by, or from the systems the model was trained on.
@@ -85,8 +130,13 @@ impl Judging {
         let names: Vec<&str> = endpoints.iter().map(|end| end.name.as_str()).collect();
         let dim = content.spec.dim;
         let rows = |endpoint: &Endpoint| endpoint.rows(only_trained).len() / dim;
+        let weighted = if endpoints.iter().any(|endpoint| endpoint.weighted) {
+            ", kept by their weights"
+        } else {
+            ""
+        };
         let origin = format!(
-            "{}, {} rows that were {}trained on",
+            "{}, {} rows that were {}trained on{weighted}",
             names.join(" and "),
             rows(&endpoints[0]),
             if only_trained { "" } else { "not " }
@@ -196,6 +246,7 @@ impl Judging {
             endless: spec.process.is_interpolant()
                 && spec.network.particles().is_some()
                 && !spec.without_centre,
+            levelled: content.record.levelled,
         }
     }
 
@@ -252,7 +303,10 @@ impl Endpoint {
 fn training_file(content: &Content, model: &Path, endpoint: usize) -> Option<(String, DataSet)> {
     let expected = content.record.data.get(endpoint)?.sha256.as_ref()?;
     let settings = Settings::read(&model.with_file_name(CONFIG)).ok()?;
-    let named = [settings.data, settings.end].into_iter().nth(endpoint)??;
+    let named = [&settings.data, &settings.end]
+        .into_iter()
+        .nth(endpoint)?
+        .clone()?;
     let folder = model.parent().unwrap_or(Path::new(""));
     // As it was named, from here or from the folder of the run; or moved along with the run.
     let places: [Option<PathBuf>; 3] = [
@@ -261,8 +315,78 @@ fn training_file(content: &Content, model: &Path, endpoint: usize) -> Option<(St
         named.file_name().map(|name| folder.join(name)),
     ];
     let sets = places.into_iter().flatten().filter(|path| path.is_file());
-    sets.filter_map(|path| Some((path.display().to_string(), DataSet::file(&path).ok()?)))
-        .find(|(_, set)| set.record().sha256.as_ref() == Some(expected))
+    let mut sets =
+        sets.filter_map(|path| Some((path.display().to_string(), DataSet::file(&path).ok()?)));
+    let (name, set) = sets.find(|(_, set)| set.record().sha256.as_ref() == Some(expected))?;
+    let weights = training_weights(content, model, (endpoint, set.record().rows?));
+    let set = match weights {
+        Some((_, weights)) => set.with_weights(weights).ok()?,
+        None => set,
+    };
+    Some((name, set))
+}
+
+/// The weights that the run's settings name for an endpoint's rows, if they are there and still the same.
+fn training_weights(
+    content: &Content,
+    model: &Path,
+    (endpoint, rows): (usize, usize),
+) -> Option<(PathBuf, GivenWeights)> {
+    let expected = content.record.data.get(endpoint)?.weights.as_ref()?;
+    let settings = Settings::read(&model.with_file_name(CONFIG)).ok()?;
+    let named = [settings.weights, settings.end_weights]
+        .into_iter()
+        .nth(endpoint)??;
+    let folder = model.parent().unwrap_or(Path::new(""));
+    let places = [named.clone(), folder.join(&named)];
+    places.into_iter().find_map(|path| {
+        let weights = GivenWeights::file(&path, rows).ok()?;
+        (weights.sha256 == *expected).then_some((path, weights))
+    })
+}
+
+/// The files that a question about a model is asked of: those that are given, or those that it was trained on, where they are found. The
+/// very rows of a training come with its weights.
+pub fn asked_files(
+    content: &Content,
+    model: &Path,
+    data: Option<PathBuf>,
+    weights: Option<PathBuf>,
+) -> Result<Option<(PathBuf, Option<PathBuf>)>> {
+    if data.is_none() && weights.is_some() {
+        return Err(Error::Refused(words!(
+            Setting::new("weights"),
+            " belongs to rows that are given; give them too: ",
+            Setting::to("data", "DATA.npy")
+        )));
+    }
+    let Some(data) = data.or_else(|| training_path(content, model)) else {
+        return Ok(None);
+    };
+    let trained_on = content.record.data.first();
+    let trained_with = trained_on.and_then(|record| record.weights.as_ref());
+    if weights.is_some() || trained_with.is_none() {
+        return Ok(Some((data, weights)));
+    }
+    let set = DataSet::file(&data)?;
+    let same = trained_on.is_some_and(|record| record.sha256 == set.record().sha256);
+    if !same {
+        return Ok(Some((data, None)));
+    }
+    let rows = set.record().rows.unwrap_or(0);
+    match training_weights(content, model, (0, rows)) {
+        Some((path, _)) => Ok(Some((data, Some(path)))),
+        None => Err(lost_weights(&data.display().to_string(), "weights")),
+    }
+}
+
+fn lost_weights(name: &str, key: &'static str) -> Error {
+    Error::Refused(words!(
+        "the model was trained on ",
+        name,
+        " with weights of its rows, which are not found; give them: ",
+        Setting::to(key, "WEIGHTS.npy")
+    ))
 }
 
 /// Where the rows are that a model was trained on, if they are there and still the same.
@@ -308,6 +432,14 @@ fn from_set(
     };
     let trained_on = content.record.data.get(endpoint);
     let same = trained_on.is_some_and(|data| data.sha256 == set.record().sha256);
+    // The very rows of the training count as they did there, unless told otherwise.
+    let lost =
+        same && set.weights().is_none() && trained_on.is_some_and(|data| data.weights.is_some());
+    let set = match (&training, lost) {
+        (_, false) => set,
+        (Some((_, file)), true) if file.weights().is_some() => file,
+        _ => return Err(lost_weights(&name, ["weights", "end_weights"][endpoint])),
+    };
     let (fresh, trained) = if same {
         let [trained, fresh] = shares(set, share)?;
         (fresh, Some(trained))
@@ -323,6 +455,7 @@ fn from_set(
         fresh,
         trained,
         name,
+        weighted: set.weights().is_some(),
     })
 }
 
@@ -362,6 +495,7 @@ fn from_record(content: &Content, endpoint: usize) -> Result<Endpoint> {
             .filter(|_| content.record.streams >= 2)
             .map(|rows| standardise(system.sample_for(drawn, rows.min(MOST_ROWS), seed))),
         name: format!("fresh rows of {}", record.name),
+        weighted: false,
     })
 }
 

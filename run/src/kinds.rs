@@ -156,6 +156,22 @@ pub fn column_of(text: &str, names: &[String], dim: usize) -> Option<usize> {
     named.or_else(|| text.parse().ok().filter(|j| *j < dim))
 }
 
+/// The columns that settings name as of a kind of their own.
+pub(crate) fn told(settings: &Settings, names: &[String], dim: usize) -> Result<Vec<usize>> {
+    let lists = [
+        ("periodic", &settings.periodic),
+        ("positive", &settings.positive),
+        ("bounded", &settings.bounded),
+    ];
+    let mut columns = Vec::new();
+    for (key, list) in lists {
+        for item in list.iter().flat_map(|list| items(list)) {
+            columns.push(parse(key, item, names, dim)?.0);
+        }
+    }
+    Ok(columns)
+}
+
 fn items(list: &str) -> impl Iterator<Item = &str> {
     let items = list.split(',').map(str::trim);
     items.filter(|item| !item.is_empty() && *item != "none")
@@ -250,7 +266,7 @@ fn periodic(values: &[f64], period: Option<f64>) -> Option<Kind> {
 }
 
 /// A period whose both ends are reached, with rows close to the seam: a column of some other kind hardly ever ends just there on both sides.
-fn recognised_period(values: &[f64]) -> Option<Kind> {
+pub(crate) fn recognised_period(values: &[f64]) -> Option<Kind> {
     let [least, most] = range(values);
     // What rounding may add, of angles in single precision.
     let slack = 1e-6;

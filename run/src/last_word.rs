@@ -16,6 +16,8 @@ pub const MOST_ROWS: usize = 4096;
 pub struct HeldOutRows {
     /// The numbers, row after row.
     pub rows: Vec<f64>,
+    /// Their weights; empty if all count the same.
+    pub weights: Vec<f64>,
 }
 
 /// What they said.
@@ -49,12 +51,32 @@ impl LastWord {
     }
 }
 
-fn mean_and_error(values: &[f64]) -> (f64, f64) {
+fn mean_and_error(values: &[f64], weights: &[f64]) -> (f64, f64) {
+    if !weights.is_empty() {
+        return weighted_mean_and_error(values, weights);
+    }
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;
     let variance = values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (count - 1.0).max(1.0);
     let inefficiency = statistical_inefficiency(values);
     (mean, (variance * inefficiency / count).sqrt())
+}
+
+/// `sum w x / sum w`, and the standard error of that ratio, `sqrt(g sum w^2 (x - mean)^2) / sum w` with the inefficiency g of the series `w (x - mean)`.
+fn weighted_mean_and_error(values: &[f64], weights: &[f64]) -> (f64, f64) {
+    let total: f64 = weights.iter().sum();
+    // A row of weight zero says nothing, whatever its number.
+    let of = |centre: f64| -> Vec<f64> {
+        let both = values.iter().zip(weights);
+        both.map(|(x, w)| if *w > 0.0 { w * (x - centre) } else { 0.0 })
+            .collect()
+    };
+    let mean = of(0.0).iter().sum::<f64>() / total;
+    let off = of(mean);
+    let square: f64 = off.iter().map(|x| x * x).sum();
+    let few = values.len() as f64 / (values.len() as f64 - 1.0).max(1.0);
+    let error = (square * few * statistical_inefficiency(&off)).sqrt() / total;
+    (mean, error)
 }
 
 /// Draws of each level's normaliser.
@@ -108,7 +130,7 @@ pub fn last_word(
         Ok(out)
     };
     let own = values(model.best().to_vec())?;
-    let (nats, error) = mean_and_error(&own);
+    let (nats, error) = mean_and_error(&own, &held_out.weights);
     let mut word = LastWord {
         nats,
         error,
@@ -124,11 +146,11 @@ pub fn last_word(
             .zip(&base)
             .map(|(own, base)| own - base)
             .collect();
-        let gain = mean_and_error(&gains);
+        let gain = mean_and_error(&gains, &held_out.weights);
         word.over_base = Some(gain);
         if gain.0.is_nan() || gain.0 < 0.0 {
             word.base_kept = true;
-            (word.nats, word.error) = mean_and_error(&base);
+            (word.nats, word.error) = mean_and_error(&base, &held_out.weights);
             model.params.copy_from_slice(&fresh);
             if let Some(average) = &mut model.average {
                 average.copy_from_slice(&fresh);
@@ -136,4 +158,32 @@ pub fn last_word(
         }
     }
     Ok(word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diffclf::rng::{Purpose, Stream};
+
+    /// Weights that are copies give the mean of the copies; the error is that of a ratio, tested by its spread over replicates.
+    #[test]
+    fn weighted_means_have_errors_that_hold() {
+        let (mean, _) = mean_and_error(&[1.0, 4.0, -2.0, 9.0], &[1.0, 2.0, 1.0, 0.0]);
+        assert!((mean - 7.0 / 4.0).abs() < 1e-12);
+        let equal = mean_and_error(&[0.3, 1.0, 0.7, -0.2, 0.1], &[2.0; 5]);
+        let plain = mean_and_error(&[0.3, 1.0, 0.7, -0.2, 0.1], &[]);
+        assert!((equal.0 - plain.0).abs() < 1e-12 && (equal.1 - plain.1).abs() < 1e-12);
+        // Exponential numbers weighted by themselves: the mean is 2.
+        let (mut off, mut square) = (0.0, 0.0);
+        let replicates = 200;
+        for r in 0..replicates {
+            let mut stream = Stream::new(5, Purpose::Test, 71, r);
+            let x: Vec<f64> = (0..400).map(|_| -(1.0 - stream.uniform()).ln()).collect();
+            let (mean, error) = mean_and_error(&x, &x);
+            off += (mean - 2.0).powi(2);
+            square += error * error;
+        }
+        // Two sums of 200 squares: their ratio is known to sqrt(2 * 2 / 200) = 0.14 at most.
+        assert!((off / square - 1.0).abs() < 4.0 * 0.14, "{}", off / square);
+    }
 }

@@ -25,6 +25,7 @@ pub mod judging;
 pub mod kinds;
 mod known_end;
 pub mod last_word;
+mod level;
 pub mod machine;
 pub mod memory;
 pub mod molecule;
@@ -51,6 +52,7 @@ pub mod train;
 pub mod trajectory;
 pub mod values;
 pub mod watch;
+pub mod weights;
 pub mod words;
 
 pub use error::{Error, Result};

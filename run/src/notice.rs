@@ -27,6 +27,18 @@ pub enum Notice {
         /// States of each.
         states: usize,
     },
+    /// Columns of whole numbers.
+    Whole {
+        /// Their names.
+        columns: String,
+    },
+    /// Rows have weights.
+    Weighted {
+        /// Rows there are.
+        rows: usize,
+        /// Equally weighted rows that they are worth.
+        effective: f64,
+    },
     /// Columns of a kind of their own.
     Kinds {
         /// What they are, in words.
@@ -82,6 +94,17 @@ impl Notice {
     /// The notice in words.
     pub fn words(&self) -> Words {
         match self {
+            Self::Whole { columns } => words!(
+                "whole numbers: ",
+                columns,
+                " (learned spread over their steps, and samples are rounded: ",
+                Setting::new("dequantise"),
+                ")"
+            ),
+            Self::Weighted { rows, effective } => words!(
+                rows,
+                format!(" weighted rows, worth {effective:.0} equally weighted ones")
+            ),
             Self::NothingHeldOut { rows } => words!(
                 "no rows held out: of ",
                 rows,
@@ -122,7 +145,7 @@ impl Notice {
             ),
             Self::Edges { components } => words!(
                 format!(
-                    "the data have edges ({components} Gaussians are not too many for them): the network sees waves of the columns (",
+                    "the data have edges ({components} Gaussians are not enough for them, and kernels do better): the network sees waves of the columns (",
                 ),
                 Setting::to("network", "waves"),
                 ") and the energy stands on one Gaussian, held down by the anchor; ",

@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::kinds::Kinds;
 use crate::known_end;
 use crate::last_word::{HeldOutRows, MOST_ROWS};
+use crate::level::Levels;
 use crate::machine::Machine;
 use crate::memory;
 use crate::notice::Notice;
@@ -97,7 +98,6 @@ impl Preparation {
         }
         facts.base = fit_base(&outline, sets, pool, isa)?;
         let mut resolved = resolve(settings, &facts)?;
-        resolved.settings.dequantise.get_or_insert(false);
         odd.extend(coarse(sets, facts.base.as_ref())?);
         // One scale for all columns is what narrow ones suffer from.
         odd.retain(|notice| {
@@ -105,6 +105,10 @@ impl Preparation {
                 || !matches!(notice, Notice::NarrowColumns { .. })
         });
         resolved.notices.extend(odd);
+        resolved.notices.extend(sets.iter().filter_map(worth));
+        if resolved.settings.dequantise.is_none() {
+            resolved.notices.extend(sets.iter().filter_map(whole));
+        }
         let content = Content {
             spec: resolved.spec.clone(),
             standardisation: resolved.standardisation.clone(),
@@ -116,6 +120,7 @@ impl Preparation {
                 data: sets.iter().map(|set| set.record().clone()).collect(),
                 units: "kT".into(),
                 streams: STREAMS,
+                levelled: None,
             },
         };
         Self::of(resolved, content, None, sets)
@@ -129,9 +134,10 @@ impl Preparation {
         folder: &Path,
     ) -> Result<Self> {
         check(sets)?;
-        let Checkpoint { content, state } = checkpoint;
+        let Checkpoint { mut content, state } = checkpoint;
         for (found, expected) in sets.iter().zip(&content.record.data) {
-            if found.record().sha256 != expected.sha256 {
+            let (found_record, weights) = (found.record(), &expected.weights);
+            if found_record.sha256 != expected.sha256 || found_record.weights != *weights {
                 return Err(Error::OtherData {
                     name: found.record().name.clone(),
                     folder: folder.to_path_buf(),
@@ -139,8 +145,11 @@ impl Preparation {
             }
         }
         let resolved = Self::like(settings, sets, &content)?;
+        // A run may have got further stages since.
+        let mut begun = resolved.train.clone();
+        begun.stages.truncate(content.record.settings.stages.len());
         let fits = resolved.spec == content.spec
-            && resolved.train == content.record.settings
+            && begun == content.record.settings
             && sets.len() == content.record.data.len()
             && sets[0].dim()? == content.spec.dim;
         if !fits {
@@ -148,6 +157,7 @@ impl Preparation {
                 folder: folder.to_path_buf(),
             });
         }
+        content.record.settings = resolved.train.clone();
         Self::of(resolved, content, Some(state), sets)
     }
 
@@ -178,6 +188,7 @@ impl Preparation {
             ([set], Some(rule)) => {
                 let rows = set.prepare(&content.standardisation)?;
                 let shares = rows.in_order(0, train.seed, rule.share);
+                refuse_weightless(shares.as_ref())?;
                 shares.map(|[_, rest]| taken(&rest, content.spec.dim))
             }
             _ => None,
@@ -252,6 +263,7 @@ impl Preparation {
             data: sets.iter().map(|set| set.record().clone()).collect(),
             units: "kT".into(),
             streams: STREAMS,
+            levelled: None,
         };
         let mut prepared = Self::of(resolved, content, None, sets)?;
         let mut state = prepared.trainer(pool, isa)?.state().clone();
@@ -272,6 +284,7 @@ impl Preparation {
             nats: (f64::INFINITY, 0.0),
             finest: ends.start.smallest_width(),
             multiplicity: 1.0,
+            kernels_ahead: None,
             ends,
         });
         let mut resolved = resolve(settings, &facts)?;
@@ -289,6 +302,16 @@ impl Preparation {
         })
     }
 
+    /// Rows for F(t) of all levels: those that are trained on, and others to judge by where there are any.
+    pub fn levels(&self) -> Result<Levels> {
+        Ok(Levels {
+            fit: self
+                .endpoints(|feed| Some(&feed.train))
+                .ok_or(Error::Nothing)?,
+            check: self.held_out(),
+        })
+    }
+
     /// Rows that are not trained on, and how many each endpoint has of them.
     fn held_out(&self) -> Option<(Endpoints, usize)> {
         let held_out = |feed: &Feed| feed.held_out.as_ref().map(|(_, rows)| *rows);
@@ -302,11 +325,8 @@ impl Preparation {
 fn coarse(sets: &[DataSet], base: Option<&FoundBase>) -> Result<Vec<Notice>> {
     let mut notices = Vec::new();
     for set in sets.iter().filter(|set| set.is_given()) {
-        let steps = if set.record().steps.is_empty() {
-            set.rounding()?
-        } else {
-            Vec::new()
-        };
+        // Columns that are spread over their steps are rounded no more.
+        let steps = set.rounding()?;
         let rounded = |column: &usize| steps[*column] > 0.0;
         if let Some(first) = (0..steps.len()).find(rounded) {
             notices.push(Notice::Rounded {
@@ -328,6 +348,42 @@ fn coarse(sets: &[DataSet], base: Option<&FoundBase>) -> Result<Vec<Notice>> {
     Ok(notices)
 }
 
+/// Refuses a part of the rows in which none counts.
+fn refuse_weightless(shares: Option<&[Shuffled; 2]>) -> Result<()> {
+    let none = |share: &Shuffled| share.rows() > 0 && share.total_weight() <= 0.0;
+    let part = shares.and_then(|shares| shares.iter().position(none));
+    match part {
+        None => Ok(()),
+        Some(part) => Err(Error::Refused(words!(
+            "all rows that are ",
+            ["trained on", "held out"][part],
+            " have the weight zero; leave rows of weight zero out of the data, or choose another ",
+            Setting::new("held_out")
+        ))),
+    }
+}
+
+/// Columns of whole numbers that were spread over their steps unasked.
+fn whole(set: &DataSet) -> Option<Notice> {
+    let record = set.record();
+    let name = |(j, step): (usize, &f64)| {
+        let name = record.columns.get(j);
+        (*step > 0.0).then(|| name.cloned().unwrap_or_else(|| j.to_string()))
+    };
+    let columns: Vec<String> = record.steps.iter().enumerate().filter_map(name).collect();
+    (!columns.is_empty()).then(|| Notice::Whole {
+        columns: columns.join(", "),
+    })
+}
+
+/// What weighted rows are worth.
+fn worth(set: &DataSet) -> Option<Notice> {
+    Some(Notice::Weighted {
+        rows: set.record().rows?,
+        effective: set.effective_rows()?,
+    })
+}
+
 /// The first rows of a share, in their order.
 pub(crate) fn taken(share: &Shuffled, dim: usize) -> HeldOutRows {
     let mut rows = Vec::new();
@@ -336,7 +392,11 @@ pub(crate) fn taken(share: &Shuffled, dim: usize) -> HeldOutRows {
         share.copy_in_order(k, &mut row);
         rows.extend(row.iter().map(|x| f64::from(*x)));
     }
-    HeldOutRows { rows }
+    let weight = |k: usize| share.is_weighted().then(|| share.weight(k));
+    HeldOutRows {
+        weights: (0..rows.len() / dim).filter_map(weight).collect(),
+        rows,
+    }
 }
 
 /// The exact densities of the data in the model's coordinates, if an objective compares with them.

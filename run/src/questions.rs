@@ -9,6 +9,7 @@ use crate::files::MappedNpy;
 use crate::generate::Generation;
 use crate::memory;
 use crate::watch::Watch;
+use crate::weights::GivenWeights;
 use crate::words;
 use crate::words::Setting;
 use diffclf::energy::{Kind, LearnedEnergy};
@@ -35,8 +36,8 @@ struct Shares {
 }
 
 impl Sample {
-    /// The rows of a file, brought into the ranges that the model gives out.
-    pub fn file(content: &Content, path: &Path) -> Result<Sample> {
+    /// The rows of a file, brought into the ranges that the model gives out, with weights if there are any.
+    pub fn file(content: &Content, path: &Path, weights: Option<&Path>) -> Result<Sample> {
         let mapped = MappedNpy::open(path)?;
         let view = mapped.view()?;
         let dim = view.dim();
@@ -54,6 +55,26 @@ impl Sample {
             view.copy_row_f64(k, row);
             crate::data::refuse_non_finite(path, k, row)?;
         }
+        Sample::of(
+            content,
+            points,
+            match weights {
+                Some(path) => GivenWeights::file(path, rows)?.values.values().to_vec(),
+                None => vec![1.0; rows],
+            },
+        )
+    }
+
+    /// Rows in memory with their weights, in the order of a series.
+    pub fn of(content: &Content, mut points: Vec<f64>, weights: Vec<f64>) -> Result<Sample> {
+        let dim = content.spec.dim;
+        if points.len() != dim * weights.len() {
+            return Err(Error::Usage(format!(
+                "{} numbers for {} rows, but the model has {dim} columns; give rows of the kind it was trained on",
+                points.len(),
+                weights.len()
+            )));
+        }
         for (i, x) in points.iter_mut().enumerate() {
             if let kind @ Kind::Periodic { .. } = content.standardisation.kind(i % dim) {
                 *x = kind.bend(*x);
@@ -62,7 +83,7 @@ impl Sample {
         Ok(Sample {
             dim,
             points,
-            weights: vec![1.0; rows],
+            weights,
             series: true,
         })
     }

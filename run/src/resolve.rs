@@ -49,6 +49,8 @@ fn usual_width(rows: Option<usize>) -> usize {
 pub struct Facts {
     /// Rows, of the smaller of two endpoints; none if they are drawn afresh at every step.
     pub rows: Option<usize>,
+    /// Equally weighted rows that they are worth, where they have weights.
+    pub effective: Option<usize>,
     /// The rows were given, in a file or an array, and not drawn from a built-in system.
     pub given: bool,
     /// There is a second endpoint.
@@ -134,7 +136,7 @@ pub fn outline(settings: &Settings, facts: &Facts) -> Result<Outline> {
         notices: Vec::new(),
     };
     let held_out = filling
-        .held_out(facts.rows, facts.given)?
+        .held_out(facts.rows, facts.effective, facts.given)?
         .map_or(0.0, |rule| rule.share);
     Ok(Outline {
         base: filling.base(facts)?,
@@ -174,7 +176,7 @@ pub(crate) struct Filling {
 
 impl Filling {
     fn train(&mut self, facts: &Facts) -> Result<TrainSettings> {
-        let held_out = self.held_out(facts.rows, facts.given)?;
+        let held_out = self.held_out(facts.rows, facts.effective, facts.given)?;
         let usual = match self.settings.base {
             Some(BaseKind::Mixture) => BATCH_ON_MIXTURE,
             _ => 2048,
@@ -225,10 +227,14 @@ impl Filling {
             objective: ObjectiveName::Dsm,
             weight: 1.0,
         }];
-        let mut stages = vec![stage(steps, terms)];
+        let mut stages = vec![stage(steps, terms.clone())];
+        for more in s.more_steps.iter().flatten() {
+            stages.push(stage(*more, terms.clone()));
+        }
         if score_steps > 0 {
             stages.insert(0, stage(score_steps, score));
         }
+        let levelling = *s.levelling.get_or_insert(true);
         let positive = |value: f64| if value == 0.0 { None } else { Some(value) };
         Ok(TrainSettings {
             seed: *s.seed.get_or_insert(0),
@@ -239,6 +245,7 @@ impl Filling {
             average: positive(*s.average.get_or_insert(0.999)),
             held_out,
             rotate: Treatment::of(&self.settings)?.is_some_and(|of| of.rotate),
+            levelling,
             stages,
         })
     }
@@ -261,7 +268,12 @@ impl Filling {
     }
 
     /// Rows that are held out of so many, which are given or drawn from a system.
-    pub(crate) fn held_out(&mut self, rows: Option<usize>, given: bool) -> Result<Option<HeldOut>> {
+    pub(crate) fn held_out(
+        &mut self,
+        rows: Option<usize>,
+        effective: Option<usize>,
+        given: bool,
+    ) -> Result<Option<HeldOut>> {
         let s = &mut self.settings;
         let Some(rows) = rows else {
             if s.held_out.is_some_and(|share| share != 0.0) {
@@ -274,13 +286,14 @@ impl Filling {
             return Ok(None);
         };
         // A fixed set drawn from a system stands for an experiment of the paper, which trains on all of it.
-        let enough = rows >= FEWEST_ROWS && given;
+        let worth = effective.unwrap_or(rows);
+        let enough = worth >= FEWEST_ROWS && given;
         if s.held_out.is_none() && given && !enough {
-            self.notices.push(Notice::NothingHeldOut { rows });
+            self.notices.push(Notice::NothingHeldOut { rows: worth });
         }
         let share = *s
             .held_out
-            .get_or_insert(if enough { usual_share(rows) } else { 0.0 });
+            .get_or_insert(if enough { usual_share(worth) } else { 0.0 });
         if share == 0.0 {
             return Ok(None);
         }
@@ -461,7 +474,8 @@ impl Filling {
         self.notices.extend(notice);
         let s = &mut self.settings;
         spec.grid = smallest_time::grid(s, &process, finest)?;
-        let rows = facts.rows.filter(|_| facts.given && s.particles.is_none());
+        let rows = facts.effective.or(facts.rows);
+        let rows = rows.filter(|_| facts.given && s.particles.is_none());
         let network = NetworkChoice::of(s)?;
         let usual = network.usual_width().unwrap_or(usual_width(rows));
         let (width, depth) = (
@@ -578,6 +592,7 @@ mod tests {
     fn rows(rows: usize) -> Facts {
         Facts {
             rows: Some(rows),
+            effective: None,
             given: true,
             has_end: false,
             columns: None,
@@ -706,6 +721,7 @@ mod tests {
             nats: (-3.0, 0.1),
             finest,
             multiplicity: 1.0,
+            kernels_ahead: None,
         }
     }
 
@@ -749,13 +765,23 @@ mod tests {
             (resolved.spec.base, resolved.settings.objective.as_deref()),
             (None, Some("dsm+diffclf"))
         );
-        // As many components as there are: edges, unless something else is asked for.
+        // As many components as there are, and kernels that do better: edges, unless something else is asked for.
         let spread = Spread::Diagonal {
             variances: vec![0.3; 48 * 3],
             basis: None,
         };
         let many = MixtureBase::new(3, vec![1.0 / 48.0; 48], vec![0.2; 48 * 3], spread).unwrap();
-        facts.base.as_mut().unwrap().ends.start = many;
+        let base = facts.base.as_mut().unwrap();
+        assert!(crate::edges::likely(&many, 5000, &[]));
+        assert!(!crate::edges::likely(&many, 5000, &[0.0, 6.28, 0.0]));
+        (base.ends.start, base.nats.0) = (many, -3.0);
+        let kept = resolve(&Settings::default(), &facts).unwrap();
+        assert!(kept.spec.base.is_some());
+        for (ahead, edges) in [(-0.04, false), (0.02, true)] {
+            facts.base.as_mut().unwrap().kernels_ahead = Some(ahead);
+            let found = resolve(&Settings::default(), &facts).unwrap();
+            assert_eq!(found.spec.base.is_none(), edges);
+        }
         let served = resolve(&Settings::default(), &facts).unwrap();
         assert!(matches!(served.spec.network, NetworkSpec::Waves { .. }));
         assert_eq!(served.spec.base, None);

@@ -88,15 +88,20 @@ impl RunFolder {
                 Ok(writer.write_all(lines.as_bytes())?)
             })?;
         }
+        folder.write_settings(settings)?;
+        Ok(folder)
+    }
+
+    /// Writes the settings of the run.
+    pub fn write_settings(&self, settings: &Settings) -> Result<()> {
         let text = format!(
             "# The settings of this run, defaults included. Repeat it elsewhere with\n#   diffclf train --config {CONFIG} -o \
              OTHER-FOLDER\n{}",
             settings.to_toml()?
         );
-        write_atomic(&path.join(CONFIG), |writer| {
+        write_atomic(&self.path.join(CONFIG), |writer| {
             Ok(writer.write_all(text.as_bytes())?)
-        })?;
-        Ok(folder)
+        })
     }
 
     /// Takes the folder of a run to be continued.

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::last_word::{HeldOutRows, last_word, normalise};
+use crate::level::{Levels, level};
 use crate::origin::Origin;
 use crate::run_folder::{Log, RunFolder};
 use crate::watch::{Bar, Watch, duration_text};
@@ -22,10 +23,13 @@ pub trait Trained: Describes {
     /// Steps of each stage.
     fn stages(&self) -> Vec<u64>;
 
+    /// What the end of a training needs.
+    type Ending: Send;
+
     /// What is done to a model after its last step; what is said of it.
     fn finish(
         model: &mut ModelOf<Self>,
-        held_out: Option<&HeldOutRows>,
+        ending: &Self::Ending,
         pool: &Arc<Pool>,
         isa: Isa,
     ) -> Result<Option<String>>;
@@ -42,23 +46,34 @@ impl Trained for Content {
         stages.map(|stage| stage.steps).collect()
     }
 
-    /// Normalised; that of the mixture it stands on, if that was better.
+    type Ending = Ending;
+
+    /// Normalised, with F(t) of all levels solved for; that of the mixture it stands on, if that was better.
     fn finish(
         model: &mut ModelOf<Self>,
-        held_out: Option<&HeldOutRows>,
+        ending: &Ending,
         pool: &Arc<Pool>,
         isa: Isa,
     ) -> Result<Option<String>> {
         normalise(model, pool, isa)?;
-        match held_out {
+        level(model, &ending.levels, pool, isa)?;
+        match &ending.held_out {
             Some(rows) => Ok(Some(last_word(model, rows, pool, isa)?.text())),
             None => Ok(None),
         }
     }
 }
 
+/// What the end of a training on rows of numbers needs.
+pub struct Ending {
+    /// Rows that have the last word.
+    pub held_out: Option<HeldOutRows>,
+    /// Rows for F(t) of all levels.
+    pub levels: Levels,
+}
+
 /// A trainer at work in its folder.
-pub struct Session<C = Content> {
+pub struct Session<C: Trained = Content> {
     /// The run folder.
     pub folder: RunFolder,
     /// What the model file says.
@@ -75,8 +90,8 @@ pub struct Session<C = Content> {
     pub watch: Arc<dyn Watch>,
     /// Files that are trained on.
     pub origins: Vec<Origin>,
-    /// Rows that have the last word.
-    pub held_out: Option<HeldOutRows>,
+    /// What its end needs.
+    pub ending: C::Ending,
     /// Threads.
     pub pool: Arc<Pool>,
     /// Kernels.
@@ -84,7 +99,7 @@ pub struct Session<C = Content> {
 }
 
 /// A session while it trains: what is shown, and when the last checkpoint was.
-struct Course<C> {
+struct Course<C: Trained> {
     session: Session<C>,
     /// None once a failure took it down.
     progress: Option<Box<dyn Bar>>,
@@ -164,7 +179,7 @@ impl<C: Trained> Observer for Course<C> {
     }
 }
 
-impl<C> Course<C> {
+impl<C: Trained> Course<C> {
     /// Seconds of training, those of earlier sessions included.
     fn seconds(&self) -> f64 {
         self.session.seconds + self.begin.elapsed().as_secs_f64()
@@ -227,7 +242,7 @@ impl<C: Trained> Session<C> {
     /// Writes the model of the last step, finished.
     fn write_last(&self, state: &State) -> Result<Option<String>> {
         let mut model = self.model(state);
-        let word = C::finish(&mut model, self.held_out.as_ref(), &self.pool, self.isa)?;
+        let word = C::finish(&mut model, &self.ending, &self.pool, self.isa)?;
         self.folder.write_model(&model)?;
         Ok(word)
     }

@@ -39,6 +39,10 @@ pub struct Settings {
     pub data: Option<PathBuf>,
     /// Samples of the second endpoint, for an interpolant
     pub end: Option<PathBuf>,
+    /// Weights of the samples, one number for each: a sample counts in proportion to its weight [default: all count the same]
+    pub weights: Option<PathBuf>,
+    /// Weights of the samples of the second endpoint
+    pub end_weights: Option<PathBuf>,
     /// A built-in system instead of a file: one of [`System::NAMES`](diffclf::system::System::NAMES)
     pub system: Option<String>,
     /// Built-in system at the second endpoint, for an interpolant
@@ -66,7 +70,7 @@ pub struct Settings {
     pub positive: Option<String>,
     /// Columns that lie between bounds, column:low:high, "2:0:1" [default: none]
     pub bounded: Option<String>,
-    /// Add uniform noise as wide as one step to columns whose values are rounded [default: false]
+    /// Add uniform noise as wide as one step to columns whose values are rounded [default: to columns of whole numbers that are no angles]
     pub dequantise: Option<bool>,
     /// Share of the rows that is never trained on, 0 for none [default: 100 rows of those given, no less than 0.05 and no more than 0.2 of them; none of fewer than 60]
     pub held_out: Option<f64>,
@@ -93,6 +97,8 @@ pub struct Settings {
     pub centre: Option<CentreKind>,
     /// Turn each row of particles at random when it is trained on [default: for a transformer, unless rows are aligned]
     pub rotate: Option<bool>,
+    /// Solve for F(t) of all levels when the training ends [default: true, where an objective compares levels]
+    pub levelling: Option<bool>,
     /// Turn each row of particles onto the first one, without a reflection [default: false]
     pub align: Option<bool>,
     /// How the network gives the energy [default: follows process and network]
@@ -109,6 +115,8 @@ pub struct Settings {
     pub batch: Option<usize>,
     /// Steps on the objective [default: 2000]
     pub steps: Option<u64>,
+    /// Steps of further stages on the objective, each with a learning rate of its own [default: none; a run that goes on with more steps gets one]
+    pub more_steps: Option<Vec<u64>>,
     /// Steps of a first stage with dsm alone, 0 for none [default: 2000, 1000 on a mixture; 0 if the objective is dsm]
     pub score_steps: Option<u64>,
     /// Largest learning rate [default: 0.001]
@@ -179,10 +187,10 @@ impl Settings {
     pub fn overridden_by(mut self, flags: &Settings) -> Result<Self> {
         // Another origin of the rows replaces the file's, whichever of the two kinds it is.
         if flags.data.is_some() || flags.system.is_some() {
-            (self.data, self.system) = (None, None);
+            (self.data, self.system, self.weights) = (None, None, None);
         }
         if flags.end.is_some() || flags.end_system.is_some() {
-            (self.end, self.end_system) = (None, None);
+            (self.end, self.end_system, self.end_weights) = (None, None, None);
         }
         let mut table = self.table()?;
         table.extend(flags.table()?);
@@ -196,7 +204,8 @@ impl Settings {
     pub fn refuse_conflicts(&self, given: &Settings, folder: &Path) -> Result<()> {
         let (saved, given) = (self.table()?, given.table()?);
         for (key, value) in &given {
-            let same = saved.get(key) == Some(value) || ["data", "end"].contains(&key.as_str());
+            let moved = ["data", "end", "weights", "end_weights"].contains(&key.as_str());
+            let same = saved.get(key) == Some(value) || moved;
             if !same {
                 return Err(Error::Conflict {
                     name: key.clone(),

@@ -5,16 +5,18 @@ use crate::data::DataSet;
 use crate::endpoints::{open, rows};
 use crate::error::{Error, Result};
 use crate::files::{model_path, read_model};
+use crate::kinds::told;
 use crate::machine::Machine;
 use crate::origin::Origin;
 use crate::particles::viewed;
 use crate::prepare::Preparation;
 use crate::resolve::lowered_batch;
 use crate::run_folder::{CONFIG, RunFolder};
-use crate::session::Session;
+use crate::session::{Ending, Session};
 use crate::settings::Settings;
 use crate::states;
 use crate::watch::Watch;
+use crate::weights::weighted;
 use crate::words;
 use diffclf::engine::{Isa, Pool};
 use diffclf::train::State;
@@ -76,6 +78,7 @@ fn run(job: Job, sets: Option<Vec<DataSet>>) -> Result<()> {
     let isa = isa_of(&preparation.settings)?;
     let trainer = preparation.trainer(job.pool.clone(), isa)?;
     let held_out = preparation.held_out_rows.clone();
+    let levels = preparation.levels()?;
     let (log, seconds) = folder.log(trainer.state().step)?;
     Session {
         folder,
@@ -86,7 +89,7 @@ fn run(job: Job, sets: Option<Vec<DataSet>>) -> Result<()> {
         checkpoint_every: job.checkpoint_every,
         watch: job.watch,
         origins,
-        held_out,
+        ending: Ending { held_out, levels },
         pool: job.pool,
         isa,
     }
@@ -100,12 +103,12 @@ struct Begun {
     origins: Vec<Origin>,
 }
 
-pub(crate) fn origins(sets: &[DataSet]) -> Vec<Origin> {
+fn origins(sets: &[DataSet]) -> Vec<Origin> {
     sets.iter().filter_map(DataSet::origin).collect()
 }
 
 /// Digests of given data, and the names to find them by.
-pub(crate) fn digests(sets: &[DataSet], settings: &Settings) -> Vec<(String, String)> {
+fn digests(sets: &[DataSet], settings: &Settings) -> Vec<(String, String)> {
     let paths = [&settings.data, &settings.end];
     let named = |(set, path): (&DataSet, &Option<PathBuf>)| {
         let name = match path {
@@ -114,7 +117,17 @@ pub(crate) fn digests(sets: &[DataSet], settings: &Settings) -> Vec<(String, Str
         };
         Some((set.record().sha256.clone()?, name.replace('\n', " ")))
     };
-    sets.iter().zip(paths).filter_map(named).collect()
+    let mut all: Vec<(String, String)> = sets.iter().zip(paths).filter_map(named).collect();
+    let weights = [&settings.weights, &settings.end_weights];
+    for (set, path) in sets.iter().zip(weights) {
+        let name = match path {
+            Some(path) => path.display().to_string(),
+            None => format!("weights of {}", set.record().name),
+        };
+        let digest = set.record().weights.clone();
+        all.extend(digest.map(|digest| (digest, name.replace('\n', " "))));
+    }
+    all
 }
 
 /// A new run in its folder, which is made only once nothing is left to refuse.
@@ -136,6 +149,7 @@ fn begun(job: &Job, sets: Option<Vec<DataSet>>) -> Result<Begun> {
         Some(sets) => sets,
         None => open(settings, &*job.watch)?,
     };
+    let sets = weighted(settings, sets)?;
     let sets = viewed(settings, dequantised(settings, sets)?)?;
     let isa = isa_of(settings)?;
     let mut preparation = match &job.from {
@@ -171,6 +185,7 @@ fn inherited(given: &Settings, from: &Path) -> Result<Settings> {
     let mut saved = Settings::read(&config)?;
     // A budget of its own: the steps of the first run are no wish for the second.
     (saved.steps, saved.score_steps, saved.held_out_every) = (None, Some(0), None);
+    saved.more_steps = None;
     if given.data.is_none() && given.system.is_none() {
         return saved.overridden_by(given);
     }
@@ -187,25 +202,35 @@ fn continued(job: &Job, sets: Option<Vec<DataSet>>) -> Result<Begun> {
     // Data may have moved since; their content is compared with the checkpoint's.
     saved.data = wanted.data.clone().or(saved.data);
     saved.end = wanted.end.clone().or(saved.end);
+    saved.weights = wanted.weights.clone().or(saved.weights);
+    saved.end_weights = wanted.end_weights.clone().or(saved.end_weights);
     let sets = match sets {
         Some(sets) => sets,
         None => open(&saved, &*job.watch)?,
     };
+    let sets = weighted(&saved, sets)?;
     let sets = viewed(&saved, dequantised(&saved, sets)?)?;
     // A batch that was lowered is asked for again in vain, and is no other setting.
     wanted.held_out = wanted.held_out.or(saved.held_out);
     let lowered = |batch| lowered_batch(batch, rows(&sets), wanted.held_out);
     wanted.batch = wanted.batch.map(lowered);
+    let longer = extend(&mut saved, &mut wanted);
     saved.refuse_conflicts(&wanted, &job.path)?;
     // Before the first checkpoint only the folder knows the data.
     let began_with = folder.data()?;
-    for (set, expected) in sets.iter().filter(|set| set.is_given()).zip(&began_with) {
-        if set.record().sha256.as_ref() != Some(expected) {
-            return Err(Error::OtherData {
-                name: set.record().name.clone(),
-                folder: job.path.clone(),
-            });
-        }
+    let now = digests(&sets, &saved);
+    let other = (0..now.len().max(began_with.len()))
+        .find(|k| now.get(*k).map(|(digest, _)| digest) != began_with.get(*k));
+    if let Some(k) = other.filter(|_| !began_with.is_empty()) {
+        let name = now.get(k).map(|(_, name)| name.clone());
+        return Err(Error::OtherData {
+            name: name.unwrap_or_else(|| sets[0].record().name.clone()),
+            folder: job.path.clone(),
+        });
+    }
+    if let Some(text) = longer {
+        job.watch.note(&text);
+        folder.write_settings(&absolute(saved.clone())?)?;
     }
     let preparation = match folder.checkpoint()? {
         Some(checkpoint) => Preparation::resumed(&saved, &sets, checkpoint, &job.path)?,
@@ -218,12 +243,32 @@ fn continued(job: &Job, sets: Option<Vec<DataSet>>) -> Result<Begun> {
     })
 }
 
-/// The data with the steps of rounded values filled, if that is asked for.
+/// More steps than the run has are a further stage on its objective; tells so.
+fn extend(saved: &mut Settings, wanted: &mut Settings) -> Option<String> {
+    let more = saved.more_steps.iter().flatten();
+    let planned = more.fold(saved.steps?, |sum, steps| sum.saturating_add(*steps));
+    let asked = wanted.steps?;
+    if asked >= planned {
+        wanted.steps = None;
+    }
+    let more = asked.checked_sub(planned).filter(|more| *more > 0)?;
+    saved.more_steps.get_or_insert_default().push(more);
+    Some(format!(
+        "{asked} steps on the objective instead of {planned}: a further stage of {more} steps"
+    ))
+}
+
+/// The data with the steps of rounded values filled, if that is asked for; unasked, those of whole numbers.
 fn dequantised(settings: &Settings, sets: Vec<DataSet>) -> Result<Vec<DataSet>> {
-    if settings.dequantise == Some(true) {
-        sets.into_iter().map(DataSet::dequantised).collect()
-    } else {
-        Ok(sets)
+    let plain = sets.len() == 1 && settings.particles.is_none();
+    let spread = |set: DataSet, every: bool| {
+        let told = told(settings, &set.record().columns, set.columns_given()?)?;
+        set.dequantised(every, &told)
+    };
+    match settings.dequantise {
+        Some(true) => sets.into_iter().map(|set| spread(set, true)).collect(),
+        None if plain => sets.into_iter().map(|set| spread(set, false)).collect(),
+        _ => Ok(sets),
     }
 }
 
@@ -239,10 +284,13 @@ pub(crate) fn isa_of(settings: &Settings) -> Result<Isa> {
 
 /// Paths that still lead to the data when the run is resumed from another folder.
 pub(crate) fn absolute(mut settings: Settings) -> Result<Settings> {
-    for path in [&mut settings.data, &mut settings.end]
-        .into_iter()
-        .flatten()
-    {
+    let paths = [
+        &mut settings.data,
+        &mut settings.end,
+        &mut settings.weights,
+        &mut settings.end_weights,
+    ];
+    for path in paths.into_iter().flatten() {
         let (file, key) = match archive::split(path) {
             Some((file, key)) => (file, key),
             None => (path.clone(), None),
@@ -372,6 +420,92 @@ mod tests {
             Err(Error::Nothing)
         ));
         assert!(!empty.exists());
+    }
+
+    /// More steps for a finished run are a further stage: its settings and its model record it, it can be interrupted like any other, and what it ends
+    /// with is what a run with that stage from the start has.
+    #[test]
+    fn a_finished_run_goes_on_with_more_steps() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        let set = || vec![DataSet::from_array("rows", values(), 100, 2).unwrap()];
+        let run = |name: &str, text: &str, resume: bool| {
+            let job = Job {
+                resume,
+                ..job(&at(name), &format!("{SMALL}{text}"))
+            };
+            train_on(job, set())
+        };
+        run("whole", "more_steps = [4, 2]", false).unwrap();
+        run("longer", "", false).unwrap();
+        let longer = |steps: u64| {
+            let text = SMALL.replace("steps = 3", &format!("steps = {steps}"));
+            let job = Job {
+                resume: true,
+                ..job(&at("longer"), &text)
+            };
+            train_on(job, set())
+        };
+        longer(7).unwrap();
+        longer(9).unwrap();
+        let bytes = |name: &str| std::fs::read(at(name).join("model.safetensors")).unwrap();
+        assert!(bytes("whole") == bytes("longer"));
+        let saved = Settings::read(&at("longer").join(CONFIG)).unwrap();
+        assert_eq!((saved.steps, saved.more_steps), (Some(3), Some(vec![4, 2])));
+        let record = read_model(&at("longer")).unwrap().content.record;
+        let counts: Vec<u64> = record.settings.stages.iter().map(|s| s.steps).collect();
+        assert_eq!((counts, record.steps), (vec![2, 3, 4, 2], 11));
+        // Asked again, there is nothing to do; fewer steps than were made are refused.
+        longer(9).unwrap();
+        assert!(bytes("whole") == bytes("longer"));
+        assert!(matches!(longer(5), Err(Error::Conflict { .. })));
+    }
+
+    /// Weights belong to the data of a run: they change the model, and a run goes on with its own alone.
+    #[test]
+    fn weights_are_part_of_the_data() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        let weights = |name: &str, factor: f64| {
+            let values: Vec<f64> = (0..100).map(|k| 1.0 + factor * f64::from(k % 3)).collect();
+            write_atomic(&at(name), |writer| write_npy(&[100], &values, writer)).unwrap();
+            format!("weights = {:?}\n", at(name))
+        };
+        let run = |name: &str, text: &str, resume: bool| {
+            let job = Job {
+                resume,
+                ..job(&at(name), &format!("{text}{SMALL}"))
+            };
+            let set = DataSet::from_array("rows", values(), 100, 2).unwrap();
+            train_on(job, vec![set])
+        };
+        let (one, other) = (weights("one.npy", 1.0), weights("other.npy", 2.0));
+        run("plain", "", false).unwrap();
+        run("weighted", &one, false).unwrap();
+        let model = |name: &str| read_model(&at(name)).unwrap();
+        assert_ne!(model("plain").params, model("weighted").params);
+        assert!(model("weighted").content.record.data[0].weights.is_some());
+        run("weighted", &one, true).unwrap();
+        run("weighted", "", true).unwrap();
+        assert!(matches!(
+            run("weighted", &other, true),
+            Err(Error::OtherData { .. })
+        ));
+        assert!(matches!(
+            run("plain", &one, true),
+            Err(Error::OtherData { .. })
+        ));
+        // Equal weights are no other law, but other draws.
+        let equal = weights("equal.npy", 0.0);
+        run("equal", &equal, false).unwrap();
+        let mixture = |name: &str| model(name).content.standardisation;
+        let (a, b) = (mixture("equal"), mixture("plain"));
+        assert!(
+            a.shift
+                .iter()
+                .zip(&b.shift)
+                .all(|(a, b)| (a - b).abs() < 1e-9)
+        );
     }
 
     /// Writes rows, shifted; always to the same file, in place.

@@ -7,6 +7,7 @@ use diffclf::format::npy::Npy;
 use diffclf::particles::View;
 use diffclf::rng::{Purpose, Stream};
 use diffclf::train::Table;
+use diffclf::weights::RowWeights;
 use std::sync::Arc;
 
 /// Columns that are read at once.
@@ -30,6 +31,8 @@ pub struct Values {
     pub(crate) steps: Vec<f64>,
     /// What happens to a row after it is read.
     pub(crate) view: Option<Arc<View>>,
+    /// How much each row counts; none where all count the same.
+    pub(crate) weights: Option<Arc<RowWeights>>,
 }
 
 pub(crate) enum Stored {
@@ -65,6 +68,10 @@ impl Table for Values {
             Stored::File(view) => view.rows(),
             Stored::Memory(values, dim) => values.len() / dim,
         }
+    }
+
+    fn weights(&self) -> Option<&[f64]> {
+        self.weights.as_ref().map(|weights| weights.values())
     }
 
     fn copy_row(&self, row: usize, coordinates: &Coordinates, out: &mut [f32]) {

@@ -8,15 +8,12 @@ use crate::opened::ModelArgs;
 use crate::print::print;
 use crate::states;
 use crate::terminal::Terminal;
-use diffclf::energy::Closure;
-use diffclf::expression::Expression;
 use diffclf::sample::Particles;
 use diffclf_report::annealing;
 use diffclf_report::text::table_text;
-use diffclf_run::anneal::{AnnealMethod, Annealed, Annealing};
+use diffclf_run::anneal::{AnnealMethod, Annealed, Annealing, own_target};
 use diffclf_run::error::{Error, Result};
 use diffclf_run::named::word;
-use diffclf_run::questions::names;
 use serde_json::{Value, json};
 
 const EXAMPLES: &str = "\
@@ -27,21 +24,25 @@ Examples:
   diffclf anneal runs/mine --target-energy '2*(1 - cos(phi)) + 0.5*psi^2' -o boltzmann.npy --weights w.npy
   diffclf anneal runs/mine/model.safetensors --method exchange --levels 24 -n 64 --moves 4 -o samples.npy
 
-Without --target the samples are those of the model's density at its smallest time, corrected for all errors of the way. With
---target the last marginal is replaced by the exact density of a system: a Boltzmann generator, whose weighted samples are
-unbiased whatever the model is worth; log Z is then that of the target (0 for these systems). --target-energy is an energy of your own in
-kT, of the columns by their names or as x0, x1, ... (diffclf weight --help tells what can be written). --contest runs
-importance sampling and annealed importance sampling beside it.
+Without --target the samples are those of the model's density at its smallest time, corrected for
+all errors of the way. With --target the last marginal is replaced by the exact density of a system:
+a Boltzmann generator, whose weighted samples are unbiased whatever the model is worth; log Z is
+then that of the target (0 for these systems). --target-energy is an energy of your own in kT, of
+the columns by their names or as x0, x1, ... (diffclf weight --help tells what can be written).
+--contest runs importance sampling and annealed importance sampling beside it.
 
-A model of an interpolant carries rows of one endpoint to its own density at the other, by the kernels of its SDE with noise --g and
-its velocity; its energies give the weights. Train the velocity beside the energy:
+A model of an interpolant carries rows of one endpoint to its own density at the other, by the
+kernels of its SDE with noise --g and its velocity; its energies give the weights. Train the
+velocity beside the energy:
   diffclf train a.npy --end b.npy --objective dsm+diffclf+velocity -o runs/bridge
   diffclf anneal runs/bridge --rows b.npy -n 2000 -o like_a.npy --weights w.npy
   diffclf anneal runs/bridge --rows a.npy -n 2000 --towards end -o like_b.npy
-Between two built-in mixtures --velocity exact uses exact velocity and score, and ends at the exact law (the paper's experiment):
+Between two built-in mixtures --velocity exact uses exact velocity and score, and ends at the exact
+law (the paper's experiment):
   diffclf anneal runs/mixtures --velocity exact -n 8192 --moves 0 -o exact.npy --weights w.npy
 
-exchange runs replica exchange: -n ladders side by side, --moves kernel steps in each of --sweeps sweeps.";
+exchange runs replica exchange: -n ladders side by side, --moves kernel steps in each of --sweeps
+sweeps.";
 
 /// Run a model's path by SMC, AIS or replica exchange.
 #[derive(Debug, clap::Args)]
@@ -123,19 +124,8 @@ pub fn run(args: Args) -> Result<()> {
     let done = match &args.target_energy {
         None => asked.run(&model.content, &energy, &watch)?,
         Some(text) => {
-            let (content, dim) = (&model.content, model.content.spec.dim);
-            if content.spec.process.is_interpolant() {
-                return Err(Error::Usage(
-                    "an interpolant is annealed between the two data sets it was trained on; leave out --target-energy".into(),
-                ));
-            }
-            let own = Expression::number(text, names(content), dim)?;
-            let target = Closure::new(dim, |_, y: &[f64], score: &mut [f64]| {
-                let energy = own.value_and_gradient(y, score);
-                score.iter_mut().for_each(|s| *s = -*s);
-                energy
-            });
-            asked.run_to(Some(&target), (content, &energy), &watch)?
+            let target = own_target(text, &model.content)?;
+            asked.run_to(Some(&*target), (&model.content, &energy), &watch)?
         }
     };
     let seed = args.smc.seed;

@@ -17,12 +17,14 @@ Examples:
   diffclf compare exact.npy data.npy --weights w.npy --json distances.json
   diffclf compare new.npy --system mog40
 
-MMD²: squared maximum mean discrepancy, five Gaussian kernels around the median distance. Sliced W2: Wasserstein-2 distance
-of projections. Sliced KS: Kolmogorov-Smirnov distance of projections. Energy distance: 2E|x-y| - E|x-x'| - E|y-y'|.
-Mode weights: total variation of the shares of points nearest to each mode, for systems that are mixtures.
+MMD²: squared maximum mean discrepancy, five Gaussian kernels around the median distance. Sliced W2:
+Wasserstein-2 distance of projections. Sliced KS: Kolmogorov-Smirnov distance of projections. Energy
+distance: 2E|x-y| - E|x-x'| - E|y-y'|. Mode weights: total variation of the shares of points nearest
+to each mode, for systems that are mixtures.
 
-The floor is the same distance between two samples of the reference. From a file these are its two halves, so that the distances
-use half of it; from a system they are exact samples. A value near its floor cannot be told from zero.";
+The floor is the same distance between two samples of the reference. From a file these are its two
+halves, so that the distances use half of it; from a system they are exact samples. A value near its
+floor cannot be told from zero.";
 
 /// Distances between two samples.
 #[derive(Debug, clap::Args)]
@@ -42,6 +44,9 @@ pub struct Args {
     /// Weights of the samples: a .npy file with one number each
     #[arg(long, value_name = "W.npy")]
     weights: Option<PathBuf>,
+    /// Weights of the reference samples, likewise
+    #[arg(long, value_name = "V.npy")]
+    reference_weights: Option<PathBuf>,
     /// Random directions of the sliced distances
     #[arg(long, value_name = "N", default_value_t = 256)]
     directions: usize,
@@ -62,6 +67,7 @@ pub fn run(args: Args) -> Result<()> {
     let asked = Comparing {
         sample: args.sample.clone(),
         weights: args.weights.clone(),
+        reference_weights: args.reference_weights.clone(),
         reference: match (&args.system, &args.reference) {
             (Some(name), _) => Reference::System {
                 name: name.clone(),

@@ -21,12 +21,14 @@ Examples:
   diffclf compose \"A^0.5\" --model A=a.safetensors -o warm.npy --adaptive 0.9 --moves 16
   diffclf compose \"A and not B\" --model A=a.safetensors --system B=two-modes -o rest.npy
 
-and: product of densities. or: mixture, with weights (equal ones if there are none). A^p: power. not A: A^-0.5, to be used in
-a product. Parentheses as usual; or binds weakest, then and, then not, then ^.
+and: product of densities. or: mixture, with weights (equal ones if there are none). A^p: power. not
+A: A^-0.5, to be used in a product. Parentheses as usual; or binds weakest, then and, then not, then
+^.
 
-Particles start at the noisiest level and pass the composed densities of all levels; log Z is the logarithm of the
-composition's mass (0 for an or of well normalised models). The settings are those of the paper: 512 levels, 64 MALA steps,
-resampling below 30 %, 8192 particles. Models are composed in the coordinates of their data.";
+Particles start at the noisiest level and pass the composed densities of all levels; log Z is the
+logarithm of the composition's mass (0 for an or of well normalised models). The settings are those
+of the paper: 512 levels, 64 MALA steps, resampling below 30 %, 8192 particles. Models are composed
+in the coordinates of their data.";
 
 /// Samples of a composition of models.
 #[derive(Debug, clap::Args)]

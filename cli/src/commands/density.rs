@@ -17,12 +17,13 @@ Examples:
   diffclf density model.safetensors points.npy --by flow -o by_flow.npy
   diffclf density model.safetensors points.npy --time 0.5 --what energy -o energy.npy
 
-log p_t(y) = -U(t, y) + F(t), in units of kT; the score is its gradient in y, the time score its derivative in t. All
-are in the coordinates of the data the model was trained on. A model of a diffusion is normalised as well as it was
-trained; that of an interpolant up to one constant for all times. --by flow gives the log-density of a diffusion by
-its probability flow: independent of U and F, always normalised, and slow; where both differ, one of them is wrong.
-Time 0 would be the data themselves; the default is the smallest time the model knows, a hair above. Points farther
-out than all of 10,000 draws of the mixture that the energy stands on are counted, and marked with --outside.";
+log p_t(y) = -U(t, y) + F(t), in units of kT; the score is its gradient in y, the time score its
+derivative in t. All are in the coordinates of the data the model was trained on. A model of a
+diffusion is normalised as well as it was trained; that of an interpolant up to one constant for all
+times. --by flow gives the log-density of a diffusion by its probability flow: independent of U and
+F, always normalised, and slow; where both differ, one of them is wrong. Time 0 would be the data
+themselves; the default is the smallest time the model knows, a hair above. Points farther out than
+all of 10,000 draws of the mixture that the energy stands on are counted, and marked with --outside.";
 
 /// What to compute.
 #[derive(Debug, Clone, Copy, PartialEq, clap::ValueEnum)]

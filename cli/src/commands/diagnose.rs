@@ -1,12 +1,13 @@
 //! `diffclf diagnose`: is the model any good? A verdict without ground truth, in plain words with the figures behind it.
 
-use crate::opened::{ModelArgs, RecordArgs};
+use crate::opened::{ModelArgs, RecordArgs, WeightArgs};
 use crate::print::print;
 use crate::terminal::Terminal;
 use diffclf_report::verdict;
 use diffclf_run::Result;
 use diffclf_run::diagnose::Diagnosing;
 use diffclf_run::files::model_path;
+use diffclf_run::outputs;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -15,8 +16,9 @@ Examples:
   diffclf diagnose model.safetensors new-samples.npy --json verdict.json
   diffclf diagnose runs/mog40                   a built-in system needs no file: rows are drawn afresh
 
-Give rows that were not trained on if you have them. If you give the very file of the training, the rows held out
-there are found and used. Each check ends in pass, warn or fail, with what it means and what to do.
+Give rows that were not trained on if you have them. If you give the very file of the training, the
+rows held out there are found and used. Each check ends in pass, warn or fail, with what it means
+and what to do.
 
 Exit codes: 0 all checks passed, 4 passed with warnings, 1 a check failed, 2 wrong usage or input.";
 
@@ -32,6 +34,8 @@ pub struct Args {
     /// Rows of the second endpoint, for an interpolant
     #[arg(long, value_name = "DATA1.npy")]
     end: Option<PathBuf>,
+    #[command(flatten)]
+    weights: WeightArgs,
     /// Points of the larger checks: more find smaller flaws
     #[arg(long, value_name = "N", default_value_t = 4096)]
     points: usize,
@@ -41,16 +45,20 @@ pub struct Args {
     /// Seed
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     seed: u64,
+    /// Write a page with the checks and their figures too
+    #[arg(long, value_name = "PAGE.html")]
+    page: Option<PathBuf>,
     #[command(flatten)]
     record: RecordArgs,
 }
 
 /// Runs the command.
 pub fn run(args: Args) -> Result<()> {
-    args.record.check([])?;
+    args.record.check(args.page.as_deref())?;
     let asked = Diagnosing {
         model: model_path(&args.model.model),
         data: [args.data.clone(), args.end.clone()],
+        weights: args.weights.both(),
         points: args.points,
         generate: args.generate,
         seed: args.seed,
@@ -58,6 +66,12 @@ pub fn run(args: Args) -> Result<()> {
     let (model, energy) = args.model.open()?;
     let found = asked.run(&model.content, &energy, &Terminal::new(args.record.quiet))?;
     print(&verdict::text(&asked.model.display().to_string(), &found))?;
+    if let Some(path) = &args.page {
+        let html = verdict::page(&args.model.name(), &found).html();
+        outputs::write(path, args.record.force, |writer| {
+            Ok(writer.write_all(html.as_bytes())?)
+        })?;
+    }
     args.record.write(|| {
         serde_json::json!({
             "model": args.model.name(),

@@ -18,10 +18,10 @@ Examples:
   diffclf evaluate model.safetensors --system mog40 --levels 128 --json figures.json
   diffclf evaluate model.safetensors --all
 
-Every figure is an average over samples of the exact marginals. Fisher: mean squared error of the score, per
-dimension. ESS: effective sample size of the model's density as an importance weight. R2: agreement of log-densities
-up to a constant. Classification: loss of telling the noise level of a sample among all levels of the grid; no model
-can be better than its optimum, so look at the excess.";
+Every figure is an average over samples of the exact marginals. Fisher: mean squared error of the
+score, per dimension. ESS: effective sample size of the model's density as an importance weight. R2:
+agreement of log-densities up to a constant. Classification: loss of telling the noise level of a
+sample among all levels of the grid; no model can be better than its optimum, so look at the excess.";
 
 /// Judge a model against a system whose answer is known.
 #[derive(Debug, clap::Args)]

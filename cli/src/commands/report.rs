@@ -2,11 +2,13 @@
 
 use crate::error::told;
 use crate::machine::MachineArgs;
+use crate::opened::WeightArgs;
 use crate::print::note;
 use crate::terminal::Terminal;
 use diffclf_report::run::{Wish, write};
 use diffclf_report::verdict::summary;
 use diffclf_run::files::model_path;
+use diffclf_run::judging::GivenFiles;
 use diffclf_run::machine::Machine;
 use diffclf_run::outputs;
 use diffclf_run::run_folder::REPORT;
@@ -19,8 +21,9 @@ Examples:
   diffclf report runs/mine --data samples.npy -o page.html --figures pictures
   diffclf report runs/mog40 --pair 0,5          a built-in system needs no file
 
-The page needs nothing but a browser: no network, no other file. `diffclf train` writes one at its end. Pictures of
-data in more than two dimensions show two columns (--pair, counted from 0) or the two principal axes.";
+The page needs nothing but a browser: no network, no other file. `diffclf train` writes one at its
+end. Pictures of data in more than two dimensions show two columns (--pair, counted from 0) or the
+two principal axes.";
 
 /// One page about a run: densities, samples, verdicts, losses, settings, citation.
 #[derive(Debug, clap::Args)]
@@ -35,6 +38,8 @@ pub struct Args {
     /// Rows of the second endpoint, for an interpolant
     #[arg(long, value_name = "DATA1.npy")]
     end: Option<PathBuf>,
+    #[command(flatten)]
+    weights: WeightArgs,
     /// The page [default: report.html beside the model]
     #[arg(short, long, value_name = "PAGE.html")]
     output: Option<PathBuf>,
@@ -75,17 +80,25 @@ pub fn run(args: Args) -> Result<()> {
     };
     let wish = Wish {
         model,
-        data: [args.data.as_deref(), args.end.as_deref()],
+        files: GivenFiles {
+            data: [args.data.as_deref(), args.end.as_deref()],
+            weights: [
+                args.weights.weights.as_deref(),
+                args.weights.end_weights.as_deref(),
+            ],
+        },
         pair,
         points: args.points,
         seed: args.seed,
         machine: &args.machine.machine(),
         watch: &Terminal::new(args.quiet),
         command: format!(
-            "diffclf report {}{}{}",
+            "diffclf report {}{}{}{}{}",
             args.run.display(),
             shown("--data", &args.data),
-            shown("--end", &args.end)
+            shown("--end", &args.end),
+            shown("--weights", &args.weights.weights),
+            shown("--end-weights", &args.weights.end_weights)
         ),
     };
     write(&wish, &output, args.figures.as_deref(), args.force)?;
@@ -108,7 +121,10 @@ pub fn after_training(
     let output = model.with_file_name(REPORT);
     let wish = Wish {
         model,
-        data,
+        files: GivenFiles {
+            data,
+            ..GivenFiles::default()
+        },
         pair: None,
         points: 2048,
         seed: 0,

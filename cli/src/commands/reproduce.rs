@@ -22,11 +22,12 @@ Examples:
   diffclf reproduce limits --keep experiments/limits/cells
   diffclf reproduce limits --redraw experiments/limits/cells
 
-Results land in a folder: results.json, table.md, a page with pictures, and what was trained. A finished cell is not
-computed again: after an interruption the same command goes on where it stopped. --quick takes minutes and shows the
-order of the methods, not the paper's values.
+Results land in a folder: results.json, table.md, a page with pictures, and what was trained. A
+finished cell is not computed again: after an interruption the same command goes on where it
+stopped. --quick takes minutes and shows the order of the methods, not the paper's values.
 
-Exit codes: 0 the orders that the paper claims hold, 1 one of them does not, 2 wrong usage, 130 interrupted.";
+Exit codes: 0 the orders that the paper claims hold, 1 one of them does not, 2 wrong usage, 130
+interrupted.";
 
 /// A table or figure of the paper, computed here.
 #[derive(Debug, clap::Args)]

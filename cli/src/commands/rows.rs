@@ -17,7 +17,8 @@ Examples:
   diffclf rows runs/mine data.npy
   diffclf rows runs/mine new.npy --number 20 --json unusual.json
 
-Rows by their log-density, in nats, at the model's smallest time: where the density is highest, and where it is lowest.";
+Rows by their log-density, in nats, at the model's smallest time: where the density is highest, and
+where it is lowest.";
 
 /// Columns that are shown of each row.
 const SHOWN: usize = 8;

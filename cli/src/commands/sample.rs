@@ -23,21 +23,23 @@ Examples:
   diffclf sample model.safetensors -n 100 -o new.npy --steps 50 --seed 7
   diffclf sample model.safetensors -n 1000 -o new.npy --method flow --log-density log_density.npy
 
-Samples are in the coordinates of the data, float64. A sample depends on its number and the seed alone: the first
-100 of 10000 are those of -n 100.
+Samples are in the coordinates of the data, float64. A sample depends on its number and the seed
+alone: the first 100 of 10000 are those of -n 100.
 
-flow solves the probability-flow equation down to the smallest time of the model, and can tell the log-density of every
-sample.
+flow solves the probability-flow equation down to the smallest time of the model, and can tell the
+log-density of every sample.
 
-Interpolants carry rows of one endpoint to the other, along their velocity; train it beside the energy:
+Interpolants carry rows of one endpoint to the other, along their velocity; train it beside the
+energy:
   diffclf train a.npy --end b.npy --objective dsm+diffclf+velocity -o runs/bridge
   diffclf sample runs/bridge --rows b.npy -o like_a.npy
   diffclf sample runs/bridge --rows a.npy --towards end -o like_b.npy --method interpolant-sde --g 0.5
   diffclf sample runs/bridge --rows b.npy -o like_a.npy --method interpolant-sde --g '{kind = \"bridge\", factor = 0.5}'
-flow is deterministic, interpolant-sde adds noise g(t) all along: the law of the result is the same for every g, a larger one forgives
-more errors of the velocity and wants more steps. Both stop at the time of the model's grid next to the endpoint, whose little noise
-stays in the samples. Log-densities are the model's own, known up to one constant. Between two built-in mixtures
-rows are drawn afresh, and --velocity exact uses the exact velocity.";
+flow is deterministic, interpolant-sde adds noise g(t) all along: the law of the result is the same
+for every g, a larger one forgives more errors of the velocity and wants more steps. Both stop at
+the time of the model's grid next to the endpoint, whose little noise stays in the samples.
+Log-densities are the model's own, known up to one constant. Between two built-in mixtures rows are
+drawn afresh, and --velocity exact uses the exact velocity.";
 
 /// New samples from a model.
 #[derive(Debug, clap::Args)]

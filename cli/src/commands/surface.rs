@@ -6,7 +6,7 @@ use diffclf_report::page::Table;
 use diffclf_report::text::table_text;
 use diffclf_run::error::{Error, Result};
 use diffclf_run::files::model_path;
-use diffclf_run::judging::training_path;
+use diffclf_run::judging::asked_files;
 use diffclf_run::outputs;
 use diffclf_run::questions::{Along, Sample, Surface, surfaces};
 use serde_json::json;
@@ -18,10 +18,11 @@ Examples:
   diffclf surface runs/mine --along phi --along psi --bins 36 -o surface.csv
   diffclf surface runs/mine data.npy --along \"sqrt(x0^2 + x1^2)\" -o radius.csv
 
-The free energy is -log of the density along the columns, all others integrated out, in kT above its lowest bin. The table has the
-middle of each bin, then free energy and standard error by the learned density and, where there are rows, by their histogram.
-The error of the density is that of the integral; what the model itself is wrong by shows in the difference of both.
-An expression instead of a column is a free energy along an observable: diffclf weight --help tells what can be written.";
+The free energy is -log of the density along the columns, all others integrated out, in kT above its
+lowest bin. The table has the middle of each bin, then free energy and standard error by the learned
+density and, where there are rows, by their histogram. The error of the density is that of the
+integral; what the model itself is wrong by shows in the difference of both. An expression instead
+of a column is a free energy along an observable: diffclf weight --help tells what can be written.";
 
 /// Free energy along one or two columns.
 #[derive(Debug, clap::Args)]
@@ -32,6 +33,9 @@ pub struct Args {
     /// Rows to compare with [default: those it was trained on, where they are found]
     #[arg(value_name = "DATA.npy")]
     data: Option<PathBuf>,
+    /// Weights of those rows: a .npy file with one number each [default: those of the training, for the very rows of the training]
+    #[arg(long, value_name = "WEIGHTS.npy")]
+    weights: Option<PathBuf>,
     /// A column, or a number made of columns; given twice, a surface
     #[arg(long, value_name = "COLUMN", required = true)]
     along: Vec<String>,
@@ -65,14 +69,14 @@ pub fn run(args: Args) -> Result<()> {
         return Err(Error::setting("draws", 0, "at least 1"));
     }
     let path = model_path(&args.model.model);
-    let file = args.data.clone().or_else(|| training_path(content, &path));
+    let files = asked_files(content, &path, args.data.clone(), args.weights.clone())?;
     let Some(density) = Sample::density(content, &energy, args.draws, args.seed)? else {
         return Err(Error::Usage(
             "the energy of this model stands on one Gaussian, from which its density cannot be integrated well; train with --base mixture".into(),
         ));
     };
-    let data = match &file {
-        Some(file) => Some(Sample::file(content, file)?),
+    let data = match &files {
+        Some((file, weights)) => Some(Sample::file(content, file, weights.as_deref())?),
         None => None,
     };
     let samples: Vec<&Sample> = [Some(&density), data.as_ref()]
@@ -122,7 +126,8 @@ pub fn run(args: Args) -> Result<()> {
         json!({
             "command": "surface",
             "model": args.model.name(),
-            "data": file,
+            "data": files.as_ref().map(|(file, _)| file),
+            "data_weights": files.as_ref().and_then(|(_, weights)| weights.as_ref()),
             "draws": args.draws,
             "seed": args.seed,
             "density": found.first(),

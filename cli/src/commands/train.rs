@@ -26,6 +26,8 @@ Examples:
   diffclf train samples.npy -o runs/first --quick             a first model in a minute
   diffclf train samples.npy -o runs/mine --time 10m           as many steps as fit
   diffclf train samples.npy -o runs/mine --resume
+  diffclf train -o runs/mine --resume --steps 8000            more steps for a finished run
+  diffclf train samples.npy --weights w.npy -o runs/weighted
   diffclf train samples.npy -o runs/more --from runs/mine --steps 4000
   diffclf train --system mog40 --dim 8 --samples 60000 -o runs/mog40
   diffclf train --system two-modes --end-system moons -o runs/bridge
@@ -45,8 +47,10 @@ A configuration file holds the same settings as the flags, with _ for -:
   process = {{ kind = \"vp\", beta_max = 20.0 }}
 
 The run folder holds config.toml (all settings), log.jsonl (every figure), checkpoint.safetensors,
-model.safetensors, report.html (a page with pictures and a diagnosis) and, for data in files, data.sha256. A run that was stopped in any way, even by kill -9, continues with --resume and ends with the
-very bytes of an uninterrupted run (on the same kind of machine, whatever the number of threads).
+model.safetensors, report.html (a page with pictures and a diagnosis) and, for data in files,
+data.sha256. A run that was stopped in any way, even by kill -9, continues with --resume and ends
+with the very bytes of an uninterrupted run (on the same kind of machine, whatever the number of
+threads). With more --steps than it had, a run that came to its end gets a further stage.
 
 Exit codes: 0 success, 1 failed, 2 wrong usage or input, 3 numbers became infinite or NaN, 130 interrupted.",
         objectives = help::objectives(),

@@ -9,7 +9,7 @@ use diffclf_report::page::Table;
 use diffclf_report::text::table_text;
 use diffclf_run::error::{Error, Result};
 use diffclf_run::files::model_path;
-use diffclf_run::judging::training_path;
+use diffclf_run::judging::asked_files;
 use diffclf_run::questions::{Sample, names};
 use serde_json::json;
 use std::path::PathBuf;
@@ -20,12 +20,13 @@ Examples:
   diffclf weight runs/mine --where \"phi > 0 and psi < 1\" --where \"x0^2 + x1^2 < 4\"
   diffclf weight runs/mine new_rows.npy --where \"-pi/2 < phi < 0\" --json weights.json
 
-Columns are called by their names, or x0, x1, ... in their order; `a name with blanks` stands in backticks. Numbers: + - * / ^, pi,
-sin cos tan asin acos atan atan2 sinh cosh tanh exp log sqrt abs min max. Conditions: < <= > >= == !=, and, or, not; a < x < b.
+Columns are called by their names, or x0, x1, ... in their order; `a name with blanks` stands in
+backticks. Numbers: + - * / ^, pi, sin cos tan asin acos atan atan2 sinh cosh tanh exp log sqrt abs
+min max. Conditions: < <= > >= == !=, and, or, not; a < x < b.
 
-Data: the share of rows, with an error that counts rows of a series for what they are worth. Density: the integral of the learned density
-over the region, with the error of the integral; it needs an energy on a mixture, as models of given rows have. Samples: the share
-of generated ones.";
+Data: the share of rows, with an error that counts rows of a series for what they are worth.
+Density: the integral of the learned density over the region, with the error of the integral; it
+needs an energy on a mixture, as models of given rows have. Samples: the share of generated ones.";
 
 /// Weight of a region, in data, density and samples.
 #[derive(Debug, clap::Args)]
@@ -36,6 +37,9 @@ pub struct Args {
     /// Rows to compare with [default: those it was trained on, where they are found]
     #[arg(value_name = "DATA.npy")]
     data: Option<PathBuf>,
+    /// Weights of those rows: a .npy file with one number each [default: those of the training, for the very rows of the training]
+    #[arg(long, value_name = "WEIGHTS.npy")]
+    weights: Option<PathBuf>,
     /// Condition on the columns; may be given several times
     #[arg(long = "where", value_name = "CONDITION", required = true)]
     regions: Vec<String>,
@@ -73,9 +77,9 @@ pub fn run(args: Args) -> Result<()> {
         return Err(Error::setting("draws", 0, "at least 1"));
     }
     let path = model_path(&args.model.model);
-    let file = args.data.clone().or_else(|| training_path(content, &path));
-    let data = match &file {
-        Some(file) => Some(Sample::file(content, file)?),
+    let files = asked_files(content, &path, args.data.clone(), args.weights.clone())?;
+    let data = match &files {
+        Some((file, weights)) => Some(Sample::file(content, file, weights.as_deref())?),
         None => None,
     };
     let density = Sample::density(content, &energy, args.draws, args.seed)?;
@@ -130,7 +134,8 @@ pub fn run(args: Args) -> Result<()> {
         json!({
             "command": "weight",
             "model": args.model.name(),
-            "data": file,
+            "data": files.as_ref().map(|(file, _)| file),
+            "data_weights": files.as_ref().and_then(|(_, weights)| weights.as_ref()),
             "draws": args.draws,
             "samples": args.samples,
             "seed": args.seed,

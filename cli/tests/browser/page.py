@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Opens a report in a real browser and uses it as a person would: keyboard, phone, dark, paper, no script.
+"""Opens a report in a real browser and uses it as a person would: keyboard, phone, dark, paper, no script. Other pages are looked at on a desktop
+and on a phone, in the light and in the dark.
 
-Usage: page.py PAGE.html [--browser PATH] [--screenshots DIR]
+Usage: page.py PAGE.html [--others PAGE.html ...] [--browser PATH] [--screenshots DIR]
 
 Speaks the DevTools protocol over pipes, so that nothing but Python and a Chromium is needed.
 """
@@ -158,7 +159,8 @@ CONTRAST = """
     const own = [...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim());
     if (!own || ['SCRIPT', 'STYLE', 'title'].includes(e.tagName) || !e.getClientRects().length) continue;
     const style = getComputedStyle(e), text = e.namespaceURI.endsWith('svg') ? style.fill : style.color;
-    const [a, b] = [light(parse(text)), light(behind(e))].sort((x, y) => y - x);
+    const under = e.dataset.behind ? parse(e.dataset.behind) : behind(e);
+    const [a, b] = [light(parse(text)), light(under)].sort((x, y) => y - x);
     const ratio = (a + 0.05) / (b + 0.05);
     if (ratio < worst[0]) worst = [ratio, e.textContent.trim().slice(0, 60)];
   }
@@ -167,11 +169,61 @@ CONTRAST = """
 """
 
 
+# What is cut off, hidden or written over something else: one line each.
+FAULTS = """
+(() => {
+  const faults = [], wide = innerWidth, said = text => text.trim().replace(/\\s+/g, ' ').slice(0, 40);
+  if (document.documentElement.scrollWidth > wide) faults.push(`the page is ${document.documentElement.scrollWidth} wide`);
+  const scrolls = e => { for (; e; e = e.parentElement) {
+    if (['auto', 'scroll'].includes(getComputedStyle(e).overflowX)) return e.tabIndex >= 0; } return false; };
+  for (const e of document.querySelectorAll('td, th, p, li, h1, h2, h3, figcaption, pre, b')) {
+    const box = e.getBoundingClientRect();
+    if (!e.textContent.trim() || !e.getClientRects().length) continue;
+    if ((box.right > wide + 1 || box.left < -1) && !scrolls(e)) faults.push(`out of reach: '${said(e.textContent)}'`);
+  }
+  for (const e of document.querySelectorAll('td')) {
+    if (e.textContent.trim() && !e.getClientRects().length && !e.closest('.film, details')) faults.push(`hidden: '${said(e.textContent)}'`);
+  }
+  for (const svg of document.querySelectorAll('svg')) {
+    const frame = svg.getBoundingClientRect();
+    if (!frame.width) continue;
+    const texts = [...svg.querySelectorAll('text')].map(t => [t.getBoundingClientRect(), t.textContent]).filter(([b]) => b.width);
+    texts.forEach(([a, text], k) => {
+      if (a.left < frame.left - 1 || a.right > frame.right + 1 || a.top < frame.top - 1 || a.bottom > frame.bottom + 1)
+        faults.push(`cut off in '${said(svg.getAttribute('aria-label') || '')}': '${said(text)}'`);
+      // Lines of text may touch; letters are smaller than their boxes.
+      for (const [b, other] of texts.slice(k + 1)) {
+        const over = [Math.min(a.right, b.right) - Math.max(a.left, b.left), Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top)];
+        if (over[0] > 1 && over[1] > 0.3 * Math.min(a.height, b.height))
+          faults.push(`in '${said(svg.getAttribute('aria-label') || '')}' one over the other: '${said(text)}', '${said(other)}'`);
+      }
+    });
+  }
+  return faults;
+})()
+"""
+
+
+def look(browser, page, check, keep):
+    """Looks at a page on a desktop and on a phone, in the light and in the dark."""
+    browser.open(page.resolve().as_uri())
+    for width, height, phone in ((1280, 900, False), (360, 740, True)):
+        browser.size(width, height, phone=phone)
+        faults = browser.evaluate(FAULTS)
+        check(not faults, f"{page.name} at {width} pixels: nothing cut off, hidden or written over {faults[:4] or ''}")
+        for scheme in ("light", "dark"):
+            browser.media(scheme=scheme)
+            ratio, text = browser.evaluate(CONTRAST)
+            check(ratio >= LEAST_CONTRAST, f"{page.name} at {width} pixels, {scheme}: least contrast {ratio:.1f} ('{text}')")
+            keep(f"{page.stem}-{width}-{scheme}.png", lambda: browser.picture("body"))
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("page", type=pathlib.Path)
     parser.add_argument("--browser", default=next(filter(None, map(shutil.which, (
         "chromium", "chromium-browser", "google-chrome", "chrome"))), None))
+    parser.add_argument("--others", type=pathlib.Path, nargs="*", default=[])
     parser.add_argument("--screenshots", type=pathlib.Path)
     arguments = parser.parse_args()
     if not arguments.browser:
@@ -186,7 +238,7 @@ def main():
     def keep(name, data):
         if arguments.screenshots:
             arguments.screenshots.mkdir(parents=True, exist_ok=True)
-            (arguments.screenshots / name).write_bytes(data)
+            (arguments.screenshots / name).write_bytes(data() if callable(data) else data)
 
     size = arguments.page.stat().st_size
     check(size <= LARGEST_PAGE, f"{size} bytes, at most {LARGEST_PAGE}")
@@ -258,6 +310,9 @@ def main():
         check(control == "none", "and the slider is not")
         keep("paper.png", browser.picture("body"))
         keep("paper.pdf", base64.b64decode(browser.call("Page.printToPDF", printBackground=True)["data"]))
+
+        for page in [arguments.page, *arguments.others]:
+            look(browser, page, check, keep)
 
         browser.size(1200, 900)
         browser.media()

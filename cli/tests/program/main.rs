@@ -18,6 +18,7 @@ mod report;
 mod reproduce;
 mod sampling;
 mod training;
+mod weights;
 
 use std::fs;
 use std::path::{Path, PathBuf};

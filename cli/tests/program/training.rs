@@ -312,3 +312,36 @@ fn particles_are_not_told_apart() {
         &["--network egnn", "--particles"],
     );
 }
+
+/// F(t) solved for in the end tells the levels apart at least as well as the one that was learned, and touches nothing but F.
+#[test]
+fn levels_are_told_apart_better_when_f_is_solved_for() {
+    let place = Place::new();
+    let train = "train --system mog2 --dim 6 --base gaussian --objective dsm+diffclf --width 16 --depth 2 --features 8 --batch 512 --grid-levels 16 --levels 2 --score-steps 150 --steps 150 --threads 2 --no-report --quiet --samples 4000";
+    let excess = |flag: &str, name: &str| {
+        place.run(&format!("{train} {flag} -o {name}"));
+        place.run(&format!(
+            "evaluate {name} --samples 512 --classified 512 --levels 16 --json {name}.json --quiet"
+        ));
+        let found = place.json(&format!("{name}.json"));
+        found["evaluation"]["average"]["excess"]["mean"]
+            .as_f64()
+            .unwrap()
+    };
+    let (learned, solved) = (excess("--levelling=false", "learned"), excess("", "solved"));
+    // The same samples are classified by both.
+    assert!(solved < learned, "{solved} {learned}");
+    assert!(
+        place
+            .text("solved/config.toml")
+            .contains("levelling = true")
+    );
+    // Samplers follow scores, which know nothing of F.
+    let [one, other] = ["learned", "solved"].map(|name| {
+        place.run(&format!(
+            "sample {name} -n 64 --steps 8 --seed 3 -o {name}.npy --quiet"
+        ));
+        place.bytes(&format!("{name}.npy"))
+    });
+    assert_eq!(one, other);
+}

@@ -45,6 +45,13 @@ impl KernelDensity {
                 expected: format!("at most {MOST_COLUMNS}; compare with a mixture instead"),
             });
         }
+        if rows.weight(0).is_some() {
+            return Err(Error::Value {
+                name: "rows of a kernel density",
+                found: "weighted".into(),
+                expected: "equally weighted ones; take those that weights::kept gives".into(),
+            });
+        }
         let settings = FitSettings {
             most_rows: settings.most_rows.min(MOST_KERNELS),
             basis: None,
@@ -71,7 +78,7 @@ impl KernelDensity {
         }
         let scores = |bandwidth: f64| {
             let values = log_densities(&kernels, dim, bandwidth, &judges, pool);
-            (bandwidth, mean_and_error(&values))
+            (bandwidth, mean_and_error(&values, &[]))
         };
         let better = |a: (f64, (f64, f64)), b: (f64, (f64, f64))| if b.1.0 > a.1.0 { b } else { a };
         // No kernel is narrower than the rounding of the data.

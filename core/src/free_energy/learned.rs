@@ -124,6 +124,23 @@ impl PathSamples {
     pub fn count(&self) -> usize {
         self.points.len() / self.dim / self.times.len()
     }
+
+    /// `-log p = U - F` of every sample at every time, time after time: states whose normalisers are all 1 if F is right.
+    pub(super) fn reduced_energies(&self, energy: &dyn Energy) -> Vec<f64> {
+        let (states, count) = (self.times.len(), self.count());
+        let total = states * count;
+        let mut reduced = vec![0.0; states * total];
+        let mut grid = vec![0.0; count * states];
+        for (level, points) in self.points.chunks_exact(count * self.dim).enumerate() {
+            energy.log_density_grid(&self.times, points, &mut grid);
+            for (n, row) in grid.chunks_exact(states).enumerate() {
+                for (state, value) in row.iter().enumerate() {
+                    reduced[state * total + level * count + n] = -value;
+                }
+            }
+        }
+        reduced
+    }
 }
 
 /// The free energy between the first and the last time of a path, by every route. All errors hold for rows that are shared between times and
@@ -187,17 +204,7 @@ impl PathEstimate {
                 }
             }
         }
-        // -log p = U - F at every sample and time: states whose normalisers are all 1 if F is right.
-        let mut reduced = vec![0.0; states * total];
-        let mut grid = vec![0.0; count * states];
-        for (level, points) in samples.points.chunks_exact(count * dim).enumerate() {
-            energy.log_density_grid(times, points, &mut grid);
-            for (n, row) in grid.chunks_exact(states).enumerate() {
-                for (state, value) in row.iter().enumerate() {
-                    reduced[state * total + level * count + n] = -value;
-                }
-            }
-        }
+        let reduced = samples.reduced_energies(energy);
         let matrix = Matrix::new(&reduced, states)?;
         let mbar = Mbar::solve(&matrix, &vec![count; states], settings)?;
         let log_z = mbar.log_z();

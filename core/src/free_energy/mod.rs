@@ -12,6 +12,7 @@
 //! | MBAR | energies of all samples in all states | [`Mbar`] |
 //! | thermodynamic integration | mean slopes along a path | [`integrate`] |
 //! | all of them over a learned energy | samples of both ends | [`PathEstimate`], [`end_correction`], [`LearnedDifference`] |
+//! | F(t) of all levels at once | noised samples of the data | [`level`] |
 //!
 //! [`Overlap`], [`convergence`] and [`statistical_inefficiency`] judge the input; [`Mbar::bootstrap`] and
 //! [`bootstrap`](fn@bootstrap) give error bars that do not rest on asymptotics.
@@ -41,6 +42,7 @@ mod influence;
 mod integration;
 mod learned;
 mod learned_difference;
+mod levelling;
 mod mbar;
 mod overlap;
 mod perturbation;
@@ -54,6 +56,7 @@ pub(crate) use influence::{Influence, Sources};
 pub use integration::{Integral, Rule, integrate};
 pub use learned::{EndCorrection, PathEstimate, PathSamples, end_correction};
 pub use learned_difference::{Answer, LearnedDifference, Route};
+pub use levelling::{Levelling, level};
 pub use mbar::{Bootstrapped, Ensemble, Mbar, MbarSettings, Perturbed, Surface};
 pub use overlap::{LOW_OVERLAP, Link, Overlap};
 pub use perturbation::{Perturbation, perturbation};

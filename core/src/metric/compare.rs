@@ -93,6 +93,12 @@ impl<'a> Sample<'a> {
         self.weights.iter().map(|w| w * w).sum::<f64>().recip()
     }
 
+    /// Neighbours with their weights.
+    fn stretch(&self, range: std::ops::Range<usize>) -> Result<Sample<'a>> {
+        let points = &self.points[range.start * self.dim..range.end * self.dim];
+        Sample::new(points, self.dim, Some(&self.weights[range]))
+    }
+
     /// A share of the rows, evenly spread over the sample, with weights whose sum is the share of the effective rows.
     fn thinned(&self, share: f64) -> Part {
         let kept = ((self.rows() as f64 * share).round() as usize).clamp(1, self.rows());
@@ -161,7 +167,8 @@ fn p_values(
     let blocks = BLOCKS.min(rows).min(effective as usize).max(1);
     let length = (effective / blocks as f64).round().max(1.0) as usize;
     // The pool: the sample, then blocks of the second reference, at most twice as many.
-    let others = cut(second.1.len(), (second.1.len() / length).max(1));
+    let second_effective = second.1.iter().sum::<f64>().round() as usize;
+    let others = cut(second.1.len(), (second_effective / length).max(1));
     let kept = others.len().min(2 * blocks);
     let mut pool = sample.clone();
     let mut deck = cut(rows, blocks);
@@ -262,7 +269,9 @@ impl Comparison {
         let (dim, seed) = (sample.dim, settings.seed);
         let effective = sample.effective_rows();
         // No more of the sample than the second reference can stand in for.
-        let whole = (second.rows() as f64 / effective).min(1.0);
+        let whole = (second.effective_rows() / effective).min(1.0);
+        // Rows of the second reference per effective one.
+        let per_row = second.rows() as f64 / second.effective_rows();
         let share_of = |rows: usize, of: usize| (rows as f64 / of as f64).min(1.0);
         let few = share_of(PAIR_ROWS, sample.rows()).min(whole);
         let few_reference = reference.thinned(share_of(PAIR_ROWS, reference.rows()));
@@ -276,10 +285,10 @@ impl Comparison {
         let (mut floors, mut slice_floors) = (Vec::new(), Vec::new());
         for k in 0..FLOORS {
             // A stretch of neighbours; thinned for the distances over pairs as the sample is.
-            let length = ((effective * whole).round() as usize).clamp(1, second.rows());
+            let length = (effective * whole * per_row).round() as usize;
+            let length = length.clamp(1, second.rows());
             let start = k * (second.rows() - length) / (FLOORS - 1);
-            let stretch = &second.points[start * dim..(start + length) * dim];
-            let stretch = Sample::new(stretch, dim, None)?;
+            let stretch = second.stretch(start..start + length)?;
             floors.push(all_distances(
                 &stretch.thinned(few / whole),
                 &few_reference,
@@ -336,6 +345,54 @@ impl Comparison {
 mod tests {
     use super::*;
     use crate::system::{Covariance, System, two_modes};
+
+    /// References with weights stand for the weighted law: draws of equal modes, weighted to 2/3 and 1/3, are at the floor of a sample that has those
+    /// shares, and far from it without their weights.
+    #[test]
+    fn references_may_have_weights() {
+        let mixture = two_modes().unwrap();
+        let equal = GaussianMixture::new(
+            2,
+            vec![0.5, 0.5],
+            mixture.means().to_vec(),
+            Covariance::Isotropic(vec![0.03, 0.05]),
+        )
+        .unwrap();
+        let n = 2000;
+        let (points, _) = mixture.sample(n, 1);
+        let drawn = |seed| {
+            let (points, modes) = equal.sample(n, seed);
+            let weights: Vec<f64> = modes.iter().map(|k| mixture.weights()[*k]).collect();
+            (points, weights)
+        };
+        let (first, second) = (drawn(2), drawn(3));
+        let sample = Sample::new(&points, 2, None).unwrap();
+        let settings = ComparisonSettings {
+            directions: 40,
+            seed: 1,
+        };
+        let run = |weighted: bool| {
+            let of = |part: &'_ (Vec<f64>, Vec<f64>)| {
+                let weights = weighted.then_some(part.1.clone());
+                (part.0.clone(), weights)
+            };
+            let (first, second) = (of(&first), of(&second));
+            let reference = Sample::new(&first.0, 2, first.1.as_deref()).unwrap();
+            let other = Sample::new(&second.0, 2, second.1.as_deref()).unwrap();
+            Comparison::run(&sample, &reference, &other, None, settings).unwrap()
+        };
+        let ratio = |c: &Comparison| {
+            let d = c.energy_distance;
+            (d.value.mean / d.floor.mean, d.p_value)
+        };
+        let ((near, likely), (far, unlikely)) = (ratio(&run(true)), ratio(&run(false)));
+        // As in the test below: draws of the floor differ by a factor of a few; a sixth of the mass in the wrong mode is far above.
+        assert!(
+            (0.1..6.0).contains(&near) && likely > 0.025,
+            "{near} {likely}"
+        );
+        assert!(far > 6.0 && unlikely == 0.025, "{far} {unlikely}");
+    }
 
     #[test]
     fn exact_samples_are_at_the_floor_and_wrong_weights_are_not() {

@@ -57,6 +57,9 @@ pub struct TrainSettings<O = ObjectiveName> {
     /// Rows of particles are turned at random, each by a rotation of its own.
     #[serde(default, skip_serializing_if = "is_false")]
     pub rotate: bool,
+    /// When the training ends, F(t) is put where the energies call for it ([`crate::free_energy::level`]).
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub levelling: bool,
     /// The stages, in order.
     pub stages: Vec<StageSettings<O>>,
 }
@@ -97,6 +100,7 @@ impl TrainSettings {
             average: Some(0.999),
             held_out: None,
             rotate: false,
+            levelling: false,
             stages: vec![
                 stage(score_steps, vec![term(ObjectiveName::Dsm)]),
                 stage(
@@ -202,6 +206,7 @@ impl<O> TrainSettings<O> {
             average: self.average,
             held_out: self.held_out,
             rotate: self.rotate,
+            levelling: self.levelling,
             stages: self.stages.iter().map(stage).collect(),
         }
     }

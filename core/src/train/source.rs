@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::energy::Coordinates;
 use crate::rng::{Permutation, Purpose, Stream};
 use crate::system::System;
+use crate::weights::Quantiles;
 
 /// Gives the source row number `unit` of step `step`; a pure function of both.
 pub trait Source: Send + Sync {
@@ -24,6 +25,10 @@ pub trait Table: Send + Sync {
     fn rows(&self) -> usize;
     /// Writes row `row` in the model's coordinates, mapped in double precision before it is rounded.
     fn copy_row(&self, row: usize, coordinates: &Coordinates, out: &mut [f32]);
+    /// Weights of the rows; none where all count the same.
+    fn weights(&self) -> Option<&[f64]> {
+        None
+    }
 }
 
 /// Rows in memory, row-major, in single or double precision.
@@ -111,7 +116,7 @@ enum Share {
     HeldOut(Blocks),
 }
 
-/// A share of the rows of a table, shuffled once per epoch.
+/// A share of the rows of a table, shuffled once per epoch; where rows have weights, drawn in proportion to them.
 pub struct Shuffled {
     table: Arc<dyn Table>,
     coordinates: Coordinates,
@@ -120,6 +125,8 @@ pub struct Shuffled {
     endpoint: u32,
     share: Share,
     count: usize,
+    /// By weights, in the order of the share.
+    drawn: Option<Quantiles>,
 }
 
 impl Shuffled {
@@ -133,14 +140,21 @@ impl Shuffled {
         held_out: usize,
     ) -> (Shuffled, Shuffled) {
         let rows = table.rows();
-        let of = |share, count| Shuffled {
-            table: table.clone(),
-            coordinates: coordinates.clone(),
-            batch,
-            seed,
-            endpoint,
-            share,
-            count,
+        let of = |share, count| {
+            let mut part = Shuffled {
+                table: table.clone(),
+                coordinates: coordinates.clone(),
+                batch,
+                seed,
+                endpoint,
+                share,
+                count,
+                drawn: None,
+            };
+            if table.weights().is_some() {
+                part.drawn = Some(Quantiles::new((0..count).map(|k| part.weight(k))));
+            }
+            part
         };
         let blocks = Blocks::new(seed, endpoint, rows, held_out);
         let trained = if held_out == 0 {
@@ -166,6 +180,34 @@ impl Shuffled {
         self.table.copy_row(row, &self.coordinates, out);
     }
 
+    /// Weight of row `k` of this share in the order of the table; 1 where all count the same.
+    pub fn weight(&self, k: usize) -> f64 {
+        let weights = self.table.weights();
+        weights.map_or(1.0, |weights| weights[self.in_order(k)])
+    }
+
+    /// Whether rows have weights.
+    pub fn is_weighted(&self) -> bool {
+        self.drawn.is_some()
+    }
+
+    /// Sum of the weights of this share.
+    pub fn total_weight(&self) -> f64 {
+        let sum = self.drawn.as_ref().map(Quantiles::total);
+        sum.unwrap_or(self.count as f64)
+    }
+
+    /// The row of this share for number `dealt` of an endless sequence: each run of as many as a batch has takes one row from each of as many
+    /// equal parts of the weights, in a random order, so that a row comes as often as its weight says and a batch knows the whole share.
+    fn drawn(&self, quantiles: &Quantiles, dealt: u64) -> usize {
+        let batch = self.batch.max(1) as u64;
+        let (round, unit) = (dealt / batch, dealt % batch);
+        let purpose = Purpose::Weighted(self.endpoint);
+        let part = Permutation::new(self.seed, purpose, round, batch).at(unit);
+        let within = Stream::new(self.seed, Purpose::Batch(self.endpoint), round, part).uniform();
+        quantiles.row((part as f64 + within) / batch as f64)
+    }
+
     fn in_order(&self, k: usize) -> usize {
         match &self.share {
             Share::All(_) => k,
@@ -179,6 +221,9 @@ impl Shuffled {
         let dealt = step
             .wrapping_mul(self.batch as u64)
             .wrapping_add(unit as u64);
+        if let Some(quantiles) = &self.drawn {
+            return self.in_order(self.drawn(quantiles, dealt));
+        }
         let (epoch, place) = (dealt / self.count as u64, dealt % self.count as u64);
         let purpose = Purpose::Batch(self.endpoint);
         let within = Permutation::new(self.seed, purpose, epoch, self.count as u64).at(place);

@@ -114,6 +114,7 @@ impl Demo {
                 data: vec![origin.record().clone()],
                 units: "kT".into(),
                 streams: diffclf::rng::STREAMS,
+                levelled: None,
             },
         };
         let mixture = content.standardisation.mixture_to_model(&mixture)?;

@@ -12,6 +12,9 @@ use diffclf_report::page::{Figure, Page, Table};
 /// Cells of a picture's side.
 const CELLS: usize = 160;
 
+/// Free energies above this are not shown, in kT.
+const HIGHEST: f64 = 8.0;
+
 /// The picture's frame in the user's coordinates: both modes with five standard deviations around them.
 const FRAME: [(f64, f64); 2] = [(-2.0, 2.4), (-2.3, 2.1)];
 
@@ -112,14 +115,21 @@ impl Demo {
         let truth = density(content, exact);
         let top = truth.iter().copied().fold(0.0, f64::max);
         let picture = |values: &[f64], name: &str| {
-            let alt = format!("density of two modes: {name}");
+            let alt = format!("free energy of two modes: {name}");
+            // Above the truth's lowest point, so that the pictures can be compared.
+            let values: Vec<f64> = values
+                .iter()
+                .map(|density| (top / density).ln().max(0.0))
+                .map(|value| if value < HIGHEST { value } else { f64::NAN })
+                .collect();
             let svg = Heatmap {
                 alt: &alt,
                 x: Axis::linear("x1", FRAME[0].0, FRAME[0].1),
                 y: Axis::linear("x2", FRAME[1].0, FRAME[1].1),
                 columns: CELLS,
-                values,
-                colour: Axis::linear("density", 0.0, top),
+                values: &values,
+                colour: Axis::linear("−log p (kT)", 0.0, HIGHEST),
+                contours: &[1.0, 2.0, 4.0, 6.0, 8.0],
             }
             .svg();
             Figure {

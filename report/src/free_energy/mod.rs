@@ -7,9 +7,8 @@ mod levels;
 mod mbar;
 mod ti;
 
-use crate::axis::Axis;
 use crate::curve::{Curve, Series};
-use crate::heatmap::Heatmap;
+use crate::matrix::Matrix;
 use crate::page::{Figure, Page, Table};
 use crate::text::table_text;
 pub use bar::bar;
@@ -146,36 +145,17 @@ fn effort(error: f64, wanted: f64) -> String {
 
 /// The overlap matrix as a picture.
 fn overlap_figure(overlap: &Overlap) -> Figure {
-    let size = overlap.states.len();
-    // The first state on top, as a matrix is written.
-    let values: Vec<f64> = overlap
-        .matrix
-        .chunks_exact(size)
-        .rev()
-        .flatten()
-        .copied()
-        .collect();
-    let half = 0.5;
-    let map = Heatmap {
+    let names: Vec<String> = overlap.states.iter().map(usize::to_string).collect();
+    let map = Matrix {
         alt: "overlap matrix: the probability that a sample of one state could come from another",
-        x: Axis::linear(
-            "state (among those with samples)",
-            -half,
-            size as f64 - half,
-        ),
-        y: Axis::linear(
-            "state, the first on top (negative numbers)",
-            half - size as f64,
-            half,
-        ),
-        columns: size,
-        values: &values,
-        colour: Axis::linear("overlap", 0.0, 1.0),
+        label: "state, as given",
+        names: &names,
+        values: &overlap.matrix,
     };
     Figure {
         svg: map.svg(),
         caption: format!(
-            "Overlap matrix; each row sums to 1 (within {:.0e}). Scalar overlap {:.4}.",
+            "Overlap matrix: the share of a row's samples that could have come from the state of a column, for the states with samples; each row sums to 1 (within {:.0e}). Scalar overlap {:.4}.",
             overlap.row_error.max(1e-16),
             overlap.scalar
         ),

@@ -6,13 +6,15 @@ use crate::axis::Axis;
 use crate::curve::{Curve, Series};
 use crate::heatmap::Heatmap;
 use crate::page::Frame;
-use crate::scatter::{Scatter, axis_of};
+use crate::scatter::Scatter;
 use diffclf::energy::{Energy, Prior};
 use diffclf::metric::diagnose::Noised;
 use diffclf::sample::{Sampler, Task};
 
 /// Frames of a film.
 const FRAMES: usize = 20;
+/// Free energies above this are not shown, in kT.
+pub(super) const HIGHEST: f64 = 8.0;
 /// Cells of a picture's side.
 const CELLS: usize = 110;
 /// Points of a scatter plot in a frame.
@@ -32,8 +34,8 @@ pub fn film(material: &Material, album: &mut Album) -> (Vec<Frame>, &'static str
         ),
         2 if material.view.complete => (
             planes(material, &times, album),
-            "The learned density at each time, beside data noised to the same time. Brightness is density over its maximum at that \
-             time.",
+            "The learned free energy, -log p in kT above its lowest point, at each time, beside data noised to the same time. Lines at 1, 2, 4 and 6 kT; what \
+             lies above 8 kT is blank.",
         ),
         _ => (
             clouds(material, &times, album),
@@ -99,13 +101,7 @@ fn extent(material: &Material, time: f64) -> Vec<(f64, f64)> {
 /// Axes of every frame: the same for all, unless that would make some frame a dot.
 fn axes(material: &Material, times: &[f64]) -> Vec<[Axis; 2]> {
     let clouds: Vec<Vec<(f64, f64)>> = times.iter().map(|time| extent(material, *time)).collect();
-    let [x, y] = &material.view.labels;
-    let of = |points: &[(f64, f64)]| {
-        [
-            axis_of(x, points.iter().map(|p| p.0)),
-            axis_of(y, points.iter().map(|p| p.1)),
-        ]
-    };
+    let of = |points: &[(f64, f64)]| material.view.axes(&material.content, points);
     let all = of(&clouds.concat());
     let own: Vec<[Axis; 2]> = clouds.iter().map(|points| of(points)).collect();
     let widest = |axes: &[Axis; 2]| axes[0].width().max(axes[1].width());
@@ -128,22 +124,30 @@ fn planes(material: &Material, times: &[f64], album: &mut Album) -> Vec<Frame> {
             let energy = material.content.in_data_coordinates(energy);
             energy.log_density(&[*time], &points, &mut values);
             let largest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            values.iter_mut().for_each(|v| *v = (*v - largest).exp());
+            for v in &mut values {
+                let free_energy = largest - *v;
+                *v = if free_energy < HIGHEST {
+                    free_energy
+                } else {
+                    f64::NAN
+                };
+            }
             values
         };
         let picture = |values: &[f64], what: &str, album: &mut Album| {
             let heatmap = Heatmap {
-                alt: &format!("{what} density at {}", name(material, *time)),
+                alt: &format!("{what} free energy at {}", name(material, *time)),
                 x: x.clone(),
                 y: y.clone(),
                 columns: CELLS,
                 values,
-                colour: Axis::linear("of its maximum", 0.0, 1.0),
+                colour: Axis::linear("−log p (kT)", 0.0, HIGHEST),
+                contours: &[1.0, 2.0, 4.0, 6.0],
             };
             album.heatmap(
-                &format!("density-{what}-{k:02}"),
+                &format!("free-energy-{what}-{k:02}"),
                 &heatmap,
-                &format!("{what} density"),
+                &format!("{what} free energy"),
             )
         };
         let mut figures = vec![picture(&shade(&material.energy), "learned", album)];
@@ -234,6 +238,29 @@ fn travelling(material: &Material, time: f64) -> Vec<f64> {
     })
 }
 
+/// The same as free energies, each above its lowest point; what lies above the highest that is shown is left out.
+fn free_energy_line(material: &Material, series: &[Series], time: f64) -> String {
+    let of = |series: &Series| {
+        let largest = series.points.iter().map(|p| p.1).fold(0.0, f64::max);
+        let point = |(x, density): &(f64, f64)| (*x, (largest / density).ln());
+        let kept = |p: &(f64, f64)| p.1 <= HIGHEST;
+        Series {
+            name: series.name.clone(),
+            points: series.points.iter().map(point).filter(kept).collect(),
+        }
+    };
+    let series: Vec<Series> = series.iter().map(of).collect();
+    Curve {
+        alt: &format!("free energy at {}", name(material, time)),
+        x_label: &material.view.labels[0],
+        y_label: "−log p (kT)",
+        x_logarithmic: false,
+        y_logarithmic: false,
+        series: &series,
+    }
+    .svg()
+}
+
 /// Densities on the line.
 fn lines(material: &Material, times: &[f64], album: &mut Album) -> Vec<Frame> {
     let axes = axes(material, times);
@@ -277,7 +304,7 @@ fn lines(material: &Material, times: &[f64], album: &mut Album) -> Vec<Frame> {
         }
         let svg = Curve {
             alt: &format!("density at {}", name(material, *time)),
-            x_label: "column 0",
+            x_label: &material.view.labels[0],
             y_label: "density",
             x_logarithmic: false,
             y_logarithmic: false,
@@ -286,7 +313,14 @@ fn lines(material: &Material, times: &[f64], album: &mut Album) -> Vec<Frame> {
         .svg();
         frames.push(Frame {
             name: name(material, *time),
-            figures: vec![album.figure(&format!("density-{k:02}"), svg, "density")],
+            figures: vec![
+                album.figure(&format!("density-{k:02}"), svg, "density"),
+                album.figure(
+                    &format!("free-energy-{k:02}"),
+                    free_energy_line(material, &series, *time),
+                    "free energy",
+                ),
+            ],
         });
     }
     frames

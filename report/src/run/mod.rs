@@ -2,6 +2,7 @@
 
 mod album;
 mod citation;
+mod columns;
 mod film;
 mod sections;
 mod training;
@@ -14,7 +15,7 @@ use diffclf::metric::{Evaluation, EvaluationSettings};
 use diffclf::model::Content;
 use diffclf_run::exact::known_path;
 use diffclf_run::files::{read_model, read_text};
-use diffclf_run::judging::{Judging, diagnosis_settings, log_lines};
+use diffclf_run::judging::{GivenFiles, Judging, diagnosis_settings, log_lines};
 use diffclf_run::machine::Machine;
 use diffclf_run::memory::refuse_rows;
 use diffclf_run::outputs;
@@ -52,8 +53,8 @@ struct Material {
 pub struct Wish<'a> {
     /// The model file.
     pub model: PathBuf,
-    /// Rows to judge it by, of both endpoints.
-    pub data: [Option<&'a Path>; 2],
+    /// Rows to judge it by, of both endpoints, and their weights.
+    pub files: GivenFiles<'a>,
     /// Columns to show.
     pub pair: Option<[usize; 2]>,
     /// Points of the larger checks.
@@ -112,10 +113,10 @@ fn gather(wish: &Wish<'_>) -> Result<Material> {
     refuse_rows("points", wish.points, dim, 32)?;
     let energy = model.energy(wish.machine.pool()?, wish.machine.isa()?)?;
     let mut progress = wish.watch.begin("report", 3, 0);
-    let mut judging = match Judging::gather(&content, wish.data, &wish.model) {
+    let mut judging = match Judging::gather(&content, wish.files, &wish.model) {
         Ok(judging) => Ok(judging),
         // Data that were named must be there; without any, the page is shorter.
-        Err(error) if wish.data.iter().any(Option::is_some) => return Err(error),
+        Err(error) if wish.files.data.iter().any(Option::is_some) => return Err(error),
         Err(error) => Err(error.to_string()),
     };
     if let Ok(judging) = &mut judging {

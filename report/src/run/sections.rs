@@ -2,23 +2,21 @@
 
 use super::album::Album;
 use super::citation::bibtex;
+use super::columns::columns;
 use super::film::film;
 use super::{Material, training};
-use crate::axis::Axis;
 use crate::curve::{Curve, Series};
 use crate::facts::facts;
-use crate::heatmap::Heatmap;
-use crate::page::{Figure, Notice, Page};
-use crate::scatter::{Scatter, axis_of};
-use crate::verdict::{tables, verdict_text};
+use crate::matrix::Matrix;
+use crate::page::{Figure, Page};
+use crate::scatter::Scatter;
+use crate::verdict::{self, verdict_text};
 use diffclf::metric::diagnose::{Calibration, Diagnosis, Normaliser, NormaliserLevel};
 use diffclf_run::watch::duration_text;
 use std::time::{Duration, Instant};
 
 /// Rows of the scatter plots.
 const POINTS: usize = 2000;
-/// Pixels of a cell of the overlap matrix: browsers blur single pixels.
-const MAGNIFIED: usize = 12;
 
 /// Puts the page together.
 pub fn page(material: &Material, begin: Instant) -> (Page, Album) {
@@ -29,6 +27,7 @@ pub fn page(material: &Material, begin: Instant) -> (Page, Album) {
     page.heading("Density over time")
         .paragraph(sentence)
         .film("time", &frames);
+    columns(material, &mut page, &mut album);
     diagnosis(material, &mut page);
     samples(material, &mut page, &mut album);
     losses(material, &mut page, &mut album);
@@ -139,37 +138,7 @@ fn diagnosis(material: &Material, page: &mut Page) {
         }
         page.paragraph(&text);
     }
-    let notices: Vec<Notice> = found
-        .checks
-        .iter()
-        .map(|check| Notice {
-            mark: check.verdict.name().into(),
-            title: check.name.clone(),
-            texts: vec![
-                sentence(&check.finding),
-                sentence(&check.meaning),
-                format!("Limits: {}.", check.limits),
-            ],
-        })
-        .collect();
-    page.notices(&notices);
-    for table in tables(found) {
-        page.table(&table);
-    }
-}
-
-/// With a capital letter and a full stop.
-fn sentence(text: &str) -> String {
-    let mut letters = text.chars();
-    let first = letters
-        .next()
-        .map_or(String::new(), |c| c.to_uppercase().to_string());
-    let text = format!("{first}{}", letters.as_str());
-    if text.ends_with('.') {
-        text
-    } else {
-        text + "."
-    }
+    verdict::checks(found, page);
 }
 
 /// Data and generated samples side by side, on the same axes.
@@ -178,8 +147,19 @@ fn samples(material: &Material, page: &mut Page, album: &mut Album) {
         return;
     };
     let dim = material.content.spec.dim;
-    let cut = |rows: &[f64]| rows[..rows.len().min(POINTS * dim)].to_vec();
-    let mut data = cut(judging.rows().start);
+    // As many of both, from all over the rows.
+    let rows = judging.rows().start;
+    let made = judging.generated.as_ref().map_or(usize::MAX, Vec::len);
+    let count = POINTS.min(rows.len() / dim).min(made / dim);
+    let cut = |rows: &[f64]| -> Vec<f64> {
+        let all = rows.len() / dim;
+        let places = (0..count).map(|k| k * all / count.max(1));
+        places
+            .flat_map(|k| &rows[k * dim..][..dim])
+            .copied()
+            .collect()
+    };
+    let mut data = cut(rows);
     material.content.standardisation.to_data(&mut data);
     let mut clouds = vec![("data", material.view.project(&data))];
     if let Some(generated) = &judging.generated {
@@ -188,9 +168,11 @@ fn samples(material: &Material, page: &mut Page, album: &mut Album) {
         clouds.push(("generated samples", material.view.project(&generated)));
     }
     let labels = &material.view.labels;
-    let all = || clouds.iter().flat_map(|(_, points)| points.iter());
-    let x = axis_of(&labels[0], all().map(|p| p.0));
-    let y = axis_of(&labels[1], all().map(|p| p.1));
+    let all: Vec<(f64, f64)> = clouds
+        .iter()
+        .flat_map(|(_, points)| points.clone())
+        .collect();
+    let [x, y] = material.view.axes(&material.content, &all);
     let figures: Vec<Figure> = clouds
         .iter()
         .enumerate()
@@ -351,21 +333,12 @@ fn normaliser(normaliser: &Normaliser) -> String {
 /// Which band of levels points of each band could come from.
 fn overlap(calibration: &Calibration, album: &mut Album) -> Figure {
     let bands = calibration.bands.len();
-    let side = bands * MAGNIFIED;
-    let values: Vec<f64> = (0..side * side)
-        .map(|cell| calibration.overlap[cell / side / MAGNIFIED * bands + cell % side / MAGNIFIED])
-        .collect();
-    let heatmap = Heatmap {
+    let names: Vec<String> = (1..=bands).map(|k| k.to_string()).collect();
+    let matrix = Matrix {
         alt: "overlap between bands of levels",
-        x: Axis::linear("band the model names", 0.5, bands as f64 + 0.5),
-        y: Axis::linear("band the point came from", 0.5, bands as f64 + 0.5),
-        columns: side,
-        values: &values,
-        colour: Axis::linear(
-            "probability",
-            0.0,
-            values.iter().copied().fold(0.0, f64::max),
-        ),
+        label: "band of levels",
+        names: &names,
+        values: &calibration.overlap,
     };
     let ends = [calibration.bands.first(), calibration.bands.last()].map(|band| {
         band.map_or(String::new(), |band| {
@@ -373,10 +346,10 @@ fn overlap(calibration: &Calibration, album: &mut Album) -> Figure {
         })
     });
     let caption = format!(
-        "Overlap: the levels in {bands} bands of neighbours; band 1 holds times {}, band {bands} times {}.",
+        "Overlap: where points of a row's band could come from; the levels in {bands} bands of neighbours, band 1 holds times {}, band {bands} times {}.",
         ends[0], ends[1]
     );
-    album.heatmap("overlap", &heatmap, &caption)
+    album.figure("overlap", matrix.svg(), &caption)
 }
 
 fn links(diagnosis: &Diagnosis) -> String {

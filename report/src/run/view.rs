@@ -1,11 +1,29 @@
 //! How points become pictures: two columns, or two principal axes, of the user's coordinates.
 
+use crate::axis::Axis;
+use crate::scatter::axis_of;
+use diffclf::energy::Kind;
 use diffclf::model::Content;
 use diffclf_run::judging::Judging;
 use diffclf_run::questions::names;
 
 /// Sweeps of the power iteration; pictures need no digits beyond the first two.
 const SWEEPS: usize = 200;
+
+/// The axis of a column: a whole period where it has one, else around the values.
+pub fn axis_of_column(content: &Content, column: usize, values: impl Iterator<Item = f64>) -> Axis {
+    let label = name_of(content, column);
+    match content.standardisation.kind(column) {
+        Kind::Periodic { low, period } => Axis::linear(&label, low, low + period),
+        _ => axis_of(&label, values),
+    }
+}
+
+/// The name of a column, or its number.
+pub fn name_of(content: &Content, column: usize) -> String {
+    let name = names(content).get(column);
+    name.cloned().unwrap_or_else(|| format!("column {column}"))
+}
 
 /// Two directions.
 pub struct View {
@@ -15,6 +33,8 @@ pub struct View {
     directions: [Vec<f64>; 2],
     /// What the axes show.
     pub labels: [String; 2],
+    /// The columns that are seen, if they are columns.
+    pub columns: Option<[usize; 2]>,
     /// The whole space is seen: data in the plane, in their own columns.
     pub complete: bool,
 }
@@ -45,12 +65,13 @@ impl View {
                 let second = principal(&covariance, dim, Some(&first));
                 let labels = [(1, &first), (2, &second)].map(|(k, axis)| {
                     let share = 100.0 * quadratic(&covariance, dim, axis) / total;
-                    format!("principal axis {k} ({share:.0} % of the variance)")
+                    format!("principal axis {k} ({share:.0} % of variance)")
                 });
                 Self {
                     origin: mean,
                     directions: [first, second],
                     labels,
+                    columns: None,
                     complete: false,
                 }
             }
@@ -59,14 +80,23 @@ impl View {
                 Self {
                     origin: vec![0.0; dim],
                     directions: pair.map(unit),
-                    labels: pair.map(|k| {
-                        let name = names(content).get(k);
-                        name.cloned().unwrap_or_else(|| format!("column {k}"))
-                    }),
+                    labels: pair.map(|k| name_of(content, k)),
+                    columns: (!content.spec.without_centre).then_some(pair),
                     complete: dim == 2 && pair == [0, 1] && !content.spec.without_centre,
                 }
             }
         }
+    }
+
+    /// The axes that hold these points.
+    pub fn axes(&self, content: &Content, points: &[(f64, f64)]) -> [Axis; 2] {
+        let along = |k: usize| points.iter().map(move |p| if k == 0 { p.0 } else { p.1 });
+        [0, 1].map(|k| match self.columns {
+            Some(columns) if columns[k] < content.spec.dim => {
+                axis_of_column(content, columns[k], along(k))
+            }
+            _ => axis_of(&self.labels[k], along(k)),
+        })
     }
 
     /// Rows of the user's coordinates as points of the picture.

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::files::read_model;
-use crate::judging::Judging;
+use crate::judging::{GivenFiles, Judging};
 use crate::machine::Machine;
 use crate::memory::refuse_rows;
 use diffclf::free_energy::{MbarSettings, PathEstimate, PathSamples};
@@ -15,6 +15,8 @@ pub struct Levelling {
     pub model: PathBuf,
     /// Samples of the endpoints; drawn from the systems the model was trained on if absent.
     pub data: [Option<PathBuf>; 2],
+    /// Weights of those samples.
+    pub weights: [Option<PathBuf>; 2],
     /// Levels, evenly over the grid of the model.
     pub levels: usize,
     /// Samples at each level.
@@ -42,7 +44,7 @@ impl Levelling {
         let numbers = self.levels.saturating_mul(self.levels + spec.dim);
         refuse_rows("samples", self.samples, numbers, 8)?;
         // Rows the model was not trained on, where there are any: on its own rows a model that knows them by heart looks right.
-        let files = self.data.each_ref().map(|path| path.as_deref());
+        let files = GivenFiles::of(&self.data, &self.weights);
         let judging = Judging::gather(content, files, &self.model)?;
         let rows = judging.rows();
         let (pool, isa) = (machine.pool()?, machine.isa()?);

@@ -89,6 +89,7 @@ pub(super) fn resume() -> diffclf::Result<Finding> {
             data: Vec::new(),
             units: "kT".into(),
             streams: STREAMS,
+            levelled: None,
         },
     };
     let pool = Arc::new(Pool::new(2));
@@ -144,6 +145,7 @@ pub(super) fn files() -> diffclf::Result<Finding> {
                 data: Vec::new(),
                 units: "kT".into(),
                 streams: STREAMS,
+                levelled: None,
             },
             spec,
         },

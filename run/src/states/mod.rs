@@ -90,10 +90,12 @@ impl crate::session::Trained for Content {
         stages.map(|stage| stage.steps).collect()
     }
 
+    type Ending = Option<crate::last_word::HeldOutRows>;
+
     /// F is shifted so that the last level adds up to one, and held-out rows have the last word.
     fn finish(
         model: &mut StatesModel,
-        held_out: Option<&crate::last_word::HeldOutRows>,
+        held_out: &Self::Ending,
         pool: &Arc<Pool>,
         isa: Isa,
     ) -> Result<Option<String>> {

@@ -92,6 +92,8 @@ impl StatesRows {
             sha256: None,
             steps: Vec::new(),
             columns: Vec::new(),
+            origins: Vec::new(),
+            weights: None,
         };
         let Some(count) = samples else {
             return Ok(StatesRows::Fresh { target, record });

@@ -54,6 +54,9 @@ fn refuse_strangers(job: &Job) -> Result<()> {
     let strangers = [
         ("end", s.end.is_some()),
         ("end_system", s.end_system.is_some()),
+        ("weights", s.weights.is_some()),
+        ("levelling", s.levelling.is_some()),
+        ("more_steps", s.more_steps.is_some()),
         ("scale", s.scale.is_some()),
         ("periodic", s.periodic.is_some()),
         ("positive", s.positive.is_some()),
@@ -94,7 +97,7 @@ fn resolve(settings: &Settings, rows: &StatesRows) -> Result<Resolved> {
         notices: Vec::new(),
     };
     let (count, given) = rows.count();
-    let held_out = filling.held_out(count, given)?;
+    let held_out = filling.held_out(count, None, given)?;
     let batch = filling.batch(512, count);
     let log_every = filling.log_every()?;
     let s = &mut filling.settings;
@@ -159,6 +162,7 @@ fn resolve(settings: &Settings, rows: &StatesRows) -> Result<Resolved> {
         average: positive(*s.average.get_or_insert(0.999)),
         held_out,
         rotate: false,
+        levelling: false,
         stages,
     };
     Ok(Resolved {
@@ -230,6 +234,7 @@ pub fn train(job: Job, sets: Option<Vec<DataSet>>) -> Result<()> {
             data: vec![rows.record().clone()],
             units: "kT".into(),
             streams: STREAMS,
+            levelled: None,
         },
     };
     let mut state: Option<State> = None;
@@ -279,7 +284,7 @@ pub fn train(job: Job, sets: Option<Vec<DataSet>>) -> Result<()> {
         checkpoint_every: job.checkpoint_every,
         watch: job.watch,
         origins,
-        held_out,
+        ending: held_out,
         pool: job.pool,
         isa,
     }

@@ -12,8 +12,8 @@ Examples:
   diffclf free-energy bar forward.npy reverse.npy
   diffclf free-energy bar forward.npy reverse.npy --subsample --bootstrap 200 --json delta.json
 
-Forward works are u_B - u_A (kT) at samples of A, reverse works u_A - u_B at samples of B; works of driven processes do as
-well (Crooks).";
+Forward works are u_B - u_A (kT) at samples of A, reverse works u_A - u_B at samples of B; works of
+driven processes do as well (Crooks).";
 
 /// BAR: the best estimate from works in both directions.
 #[derive(Debug, clap::Args)]

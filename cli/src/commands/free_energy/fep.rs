@@ -13,9 +13,10 @@ Examples:
   diffclf free-energy fep forward.npy --reverse reverse.npy --correlated
   diffclf free-energy fep ais_works.npy --bootstrap 500 --json delta.json
 
-Forward works are w = u_B - u_A (kT) at samples of A (or the works of a driven process from A to B, or minus the log-weights
-of annealed importance sampling); reverse works are u_A - u_B at samples of B. delta = log <exp(-w)>. The second-order
-cumulant estimate is exact for Gaussian works: where the two differ by more than their errors, neither is to be trusted.";
+Forward works are w = u_B - u_A (kT) at samples of A (or the works of a driven process from A to B,
+or minus the log-weights of annealed importance sampling); reverse works are u_A - u_B at samples of
+B. delta = log <exp(-w)>. The second-order cumulant estimate is exact for Gaussian works: where the
+two differ by more than their errors, neither is to be trusted.";
 
 /// Free-energy perturbation, Jarzynski's equality, annealed importance sampling.
 #[derive(Debug, clap::Args)]

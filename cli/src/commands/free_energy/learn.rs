@@ -22,15 +22,18 @@ Examples:
   diffclf free-energy learn --system pair-a --end-system pair-b --dim 8 -o runs/pair
   diffclf free-energy learn a.npy b.npy --model runs/ab/model.safetensors --energy-a u_a.npy --energy-b u_b.npy
 
-a.npy and b.npy hold samples of the two states; u_a.npy the reduced energy of state A (kT) at the samples of A, u_b.npy that
-of B at the samples of B. An interpolant energy between them is trained (any objective of diffclf train), and then
+a.npy and b.npy hold samples of the two states; u_a.npy the reduced energy of state A (kT) at the
+samples of A, u_b.npy that of B at the samples of B. An interpolant energy between them is trained
+(any objective of diffclf train), and then
   log(Z_B/Z_A) = log(Z_0/Z_A) - integral of <dU/dt> dt + log(Z_B/Z_1)
-with one-sided perturbations at the ends. BAR directly between A and B needs the crossed energies as well
-(--energy-b-at-a, --energy-a-at-b). Without energies, the learned path alone is reported. Built-in systems know theirs.
+with one-sided perturbations at the ends. BAR directly between A and B needs the crossed energies as
+well (--energy-b-at-a, --energy-a-at-b). Without energies, the learned path alone is reported.
+Built-in systems know theirs.
 
-Errors count that all times share the same rows and that neighbours in a file may be correlated. The model's error is not
-statistical: it is estimated by the disagreement of the routes through the path (integration by two rules, MBAR, the learned F,
-and Stein's identity, which alone sees a factor common to all times) and is part of the last line of the table.";
+Errors count that all times share the same rows and that neighbours in a file may be correlated. The
+model's error is not statistical: it is estimated by the disagreement of the routes through the path
+(integration by two rules, MBAR, the learned F, and Stein's identity, which alone sees a factor
+common to all times) and is part of the last line of the table.";
 
 /// Time between two checkpoints of the training.
 const CHECKPOINT_PAUSE: Duration = Duration::from_secs(10);

@@ -2,6 +2,7 @@
 
 use super::output::Output;
 use crate::machine::MachineArgs;
+use crate::opened::WeightArgs;
 use diffclf_report::free_energy::levels;
 use diffclf_run::error::Result;
 use diffclf_run::free_energy::levels::Levelling;
@@ -13,9 +14,10 @@ Examples:
   diffclf free-energy levels model.safetensors samples.npy --levels 64 --page levels.html
   diffclf free-energy levels bridge.safetensors a.npy --end b.npy
 
-The data are noised as the process does, and MBAR over the learned energies at these levels says what F(t) should be. The gap
-log Z_t + F(t), zero for a perfect model, is the model's own error bar: by so much the levels' weights are off. Rows that were
-trained on are left out where they are known; errors hold for rows that all levels share.";
+The data are noised as the process does, and MBAR over the learned energies at these levels says
+what F(t) should be. The gap log Z_t + F(t), zero for a perfect model, is the model's own error bar:
+by so much the levels' weights are off. Rows that were trained on are left out where they are known;
+errors hold for rows that all levels share.";
 
 /// Check a model's F(t) by MBAR over its own energies.
 #[derive(Debug, clap::Args)]
@@ -30,6 +32,8 @@ pub struct Args {
     /// Samples of the second endpoint of an interpolant
     #[arg(long, value_name = "DATA1.npy")]
     end: Option<PathBuf>,
+    #[command(flatten)]
+    weights: WeightArgs,
     /// Levels, evenly over the grid of the model
     #[arg(long, value_name = "L", default_value_t = 48)]
     levels: usize,
@@ -51,6 +55,7 @@ pub fn run(args: Args) -> Result<()> {
     let asked = Levelling {
         model: args.model.clone(),
         data: [args.data.clone(), args.end.clone()],
+        weights: args.weights.both(),
         levels: args.levels,
         samples: args.samples,
         seed: args.seed,

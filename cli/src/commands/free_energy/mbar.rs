@@ -18,9 +18,9 @@ Examples:
   diffclf free-energy mbar u_kn.npy --counts 500x4 --coordinate x.npy --bins -2,2,40 --json surface.json
   diffclf free-energy mbar u_kn.npy --counts 500x4 --perturbed u_new.npy --bootstrap 100
 
-u_kn.npy holds the reduced energy (kT) of every sample in every state, one row per state; samples are ordered by the state
-they come from, as --counts says. A state may have no samples. The file is read in place: it may be larger than memory.
-pymbar's u_kn and N_k are the same arrays.";
+u_kn.npy holds the reduced energy (kT) of every sample in every state, one row per state; samples
+are ordered by the state they come from, as --counts says. A state may have no samples. The file is
+read in place: it may be larger than memory. pymbar's u_kn and N_k are the same arrays.";
 
 /// MBAR: free energies of many states from all their samples.
 #[derive(Debug, clap::Args)]

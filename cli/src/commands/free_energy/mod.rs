@@ -21,8 +21,9 @@ Examples:
   diffclf free-energy learn a.npy b.npy --energy-a u_a.npy --energy-b u_b.npy
   diffclf free-energy levels model.safetensors samples.npy
 
-All energies and works are reduced (in kT). Results are delta = log(Z_B/Z_A), Z being the integral of exp(-u): positive if
-B has more weight. The free energy difference f_B - f_A (pymbar's Delta_f, in kT) is minus that; tables show both.";
+All energies and works are reduced (in kT). Results are delta = log(Z_B/Z_A), Z being the integral
+of exp(-u): positive if B has more weight. The free energy difference f_B - f_A (pymbar's Delta_f,
+in kT) is minus that; tables show both.";
 
 /// Free-energy differences with error bars.
 #[derive(Debug, clap::Args)]

@@ -13,9 +13,9 @@ Examples:
   diffclf free-energy ti dudl.npy --lambdas 0,0.25,0.5,0.75,1
   diffclf free-energy ti l0.npy l1.npy l2.npy --lambdas 0,0.5,1 --page integrand.html
 
-One file holds one row of samples of du/dlambda (kT) per lambda, or each lambda has a file of its own. Errors are widened by
-the statistical inefficiency of each series. delta = -integral of <du/dlambda>; where the rules differ by more than the
-error, add points.";
+One file holds one row of samples of du/dlambda (kT) per lambda, or each lambda has a file of its
+own. Errors are widened by the statistical inefficiency of each series. delta = -integral of
+<du/dlambda>; where the rules differ by more than the error, add points.";
 
 /// Thermodynamic integration.
 #[derive(Debug, clap::Args)]

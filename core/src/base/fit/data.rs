@@ -3,6 +3,7 @@
 
 use super::{FitSettings, PURPOSE, Rows};
 use crate::rng::Stream;
+use crate::weights::RowWeights;
 use crate::{Error, Result};
 use std::collections::HashMap;
 
@@ -34,6 +35,8 @@ pub(in crate::base) struct Data {
     pub block: usize,
     /// Rows per distinct row.
     pub multiplicity: f64,
+    /// Weights of the rows, which sum to the effective number of them; empty if all count the same.
+    pub weights: Vec<f64>,
 }
 
 impl Data {
@@ -47,9 +50,11 @@ impl Data {
         }
         let count = total.min(settings.most_rows.max(1));
         let mut values = vec![0.0; count * dim];
+        let mut weights = Vec::new();
         for (i, row) in values.chunks_exact_mut(dim).enumerate() {
             let at = pick(i, count, total, settings.seed);
             rows.copy_row(at, row);
+            weights.extend(rows.weight(at));
             if let Some(j) = row.iter().position(|x| !x.is_finite()) {
                 return Err(Error::Value {
                     name: "data of the base",
@@ -57,6 +62,9 @@ impl Data {
                     expected: "finite numbers; leave such rows out".into(),
                 });
             }
+        }
+        if !weights.is_empty() {
+            weights = RowWeights::new(weights, count)?.values().to_vec();
         }
         if let Some(basis) = &settings.basis {
             turn(basis, dim, &mut values)?;
@@ -72,6 +80,7 @@ impl Data {
             folds: 0,
             block: 1,
             multiplicity: 1.0,
+            weights,
             rows: values,
         };
         data.floor = columns
@@ -102,6 +111,20 @@ impl Data {
         rows.filter(|(i, _)| keep(*i))
             .flat_map(|(_, row)| row.iter().copied())
             .collect()
+    }
+
+    /// The weights of the rows for which `keep` holds.
+    pub fn share_weights(&self, keep: impl Fn(usize) -> bool) -> Vec<f64> {
+        let weights = self.weights.iter().enumerate();
+        weights.filter(|(i, _)| keep(*i)).map(|(_, w)| *w).collect()
+    }
+
+    /// Number of rows by their weights.
+    pub fn effective(&self) -> f64 {
+        match self.weights.as_slice() {
+            [] => self.len() as f64,
+            weights => weights.iter().sum(),
+        }
     }
 
     /// Deals blocks of rows into parts at random; equal rows go with the first of them, else a copy would be judged by its twin.

@@ -52,6 +52,8 @@ pub(super) struct Model {
 #[derive(Clone, Copy)]
 pub(super) struct Em<'a> {
     pub rows: &'a [f64],
+    /// Weights of the rows; empty if all count the same.
+    pub weights: &'a [f64],
     pub dim: usize,
     pub floor: &'a [f64],
     /// Period of each column, 0 for none; empty if none has one.
@@ -209,6 +211,19 @@ impl Em<'_> {
         self.rows.len() / self.dim
     }
 
+    /// Sum of the weights.
+    fn total(&self) -> f64 {
+        match self.weights {
+            [] => self.len() as f64,
+            weights => weights.iter().sum(),
+        }
+    }
+
+    /// Weight of a row.
+    fn weight(&self, row: usize) -> f64 {
+        self.weights.get(row).copied().unwrap_or(1.0)
+    }
+
     /// A model from clusters: one M-step.
     pub fn start(&self, shape: Shape, clusters: &[usize], count: usize) -> Option<Model> {
         let dim = self.dim;
@@ -225,12 +240,13 @@ impl Em<'_> {
         };
         // Means of the clusters first, so that the scatter is about points nearby.
         let mut counts = vec![0.0_f64; count];
-        for (row, k) in self.rows.chunks_exact(dim).zip(clusters) {
-            counts[*k] += 1.0;
-            add(1.0, row, &mut model.means[k * dim..][..dim]);
+        for (i, (row, k)) in self.rows.chunks_exact(dim).zip(clusters).enumerate() {
+            counts[*k] += self.weight(i);
+            add(self.weight(i), row, &mut model.means[k * dim..][..dim]);
         }
         for (mean, count) in model.means.chunks_exact_mut(dim).zip(&counts) {
-            mean.iter_mut().for_each(|m| *m /= count.max(1.0));
+            let count = if *count > 0.0 { *count } else { 1.0 };
+            mean.iter_mut().for_each(|m| *m /= count);
         }
         let sums = self.sums(&model, Some(clusters));
         self.maximise(&mut model, &sums)?;
@@ -243,7 +259,7 @@ impl Em<'_> {
         let mut last = f64::NEG_INFINITY;
         for _ in 0..steps {
             let sums = self.sums(&model, None);
-            let mean = sums.log_likelihood / self.len() as f64;
+            let mean = sums.log_likelihood / self.total();
             if !mean.is_finite() {
                 return None;
             }
@@ -295,13 +311,13 @@ impl Em<'_> {
         let rows = &self.rows[range.start * dim..range.end * dim];
         let n = range.len();
         if !self.periods.is_empty() {
-            return self.wrapped_sums(model, rows, clusters.map(|clusters| &clusters[range]));
+            return self.wrapped_sums(model, range, clusters);
         }
         let mut shares = vec![0.0; count * n];
         let mut log_likelihood = 0.0;
         if let Some(clusters) = clusters {
-            for (i, k) in clusters[range].iter().enumerate() {
-                shares[k * n + i] = 1.0;
+            for (i, k) in clusters[range.clone()].iter().enumerate() {
+                shares[k * n + i] = self.weight(range.start + i);
             }
         } else {
             let (mut x, mut room) = (vec![[0.0; LANES]; dim], vec![[0.0; LANES]; dim]);
@@ -316,7 +332,8 @@ impl Em<'_> {
                     log_sum: &mut log_sum,
                 };
                 dispatch(self.isa, work);
-                log_likelihood += log_sum[..filled].iter().sum::<f64>();
+                let from = range.start + b * LANES;
+                log_likelihood += self.weigh(from, filled, &mut terms, &mut log_sum);
                 for (term, shares) in terms.iter().zip(shares.chunks_exact_mut(n)) {
                     shares[b * LANES..][..filled].copy_from_slice(&term[..filled]);
                 }
@@ -355,8 +372,9 @@ impl Em<'_> {
 
     /// The sums of rows with periodic columns: which image a value belongs to is a label like its component, so that the distances are
     /// those averaged over the images.
-    fn wrapped_sums(&self, model: &Model, rows: &[f64], clusters: Option<&[usize]>) -> Sums {
+    fn wrapped_sums(&self, model: &Model, range: Range<usize>, clusters: Option<&[usize]>) -> Sums {
         let (dim, count) = (self.dim, model.weights.len());
+        let rows = &self.rows[range.start * dim..range.end * dim];
         let mut sums = Sums {
             log_likelihood: 0.0,
             counts: vec![0.0; count],
@@ -364,14 +382,15 @@ impl Em<'_> {
             seconds: vec![0.0; count * dim],
         };
         if let Some(clusters) = clusters {
-            for (row, k) in rows.chunks_exact(dim).zip(clusters) {
-                sums.counts[*k] += 1.0;
+            for (i, row) in rows.chunks_exact(dim).enumerate() {
+                let (k, weight) = (clusters[range.start + i], self.weight(range.start + i));
+                sums.counts[k] += weight;
                 for (j, x) in row.iter().enumerate() {
                     let a = x - model.means[k * dim + j];
                     let period = self.periods[j];
                     let a = if period > 0.0 { nearest(a, period) } else { a };
-                    sums.firsts[k * dim + j] += a;
-                    sums.seconds[k * dim + j] += a * a;
+                    sums.firsts[k * dim + j] += weight * a;
+                    sums.seconds[k * dim + j] += weight * a * a;
                 }
             }
             return sums;
@@ -379,7 +398,7 @@ impl Em<'_> {
         let mut x = vec![[0.0; LANES]; dim];
         let (mut terms, mut log_sum) = (vec![[0.0; LANES]; count], [0.0; LANES]);
         let mut moments = vec![[[0.0; LANES]; 2]; count * dim];
-        for block in rows.chunks(LANES * dim) {
+        for (b, block) in rows.chunks(LANES * dim).enumerate() {
             let filled = block.len() / dim;
             load(block, dim, &mut x);
             model.wrapped_terms(self.isa, &x, &mut terms, Some(&mut moments));
@@ -389,7 +408,8 @@ impl Em<'_> {
                 log_sum: &mut log_sum,
             };
             dispatch(self.isa, work);
-            sums.log_likelihood += log_sum[..filled].iter().sum::<f64>();
+            let from = range.start + b * LANES;
+            sums.log_likelihood += self.weigh(from, filled, &mut terms, &mut log_sum);
             for (k, (shares, moments)) in terms.iter().zip(moments.chunks_exact(dim)).enumerate() {
                 let shares = &shares[..filled];
                 if shares.iter().all(|share| *share == 0.0) {
@@ -405,9 +425,29 @@ impl Em<'_> {
         sums
     }
 
+    /// Multiplies the shares of a block of rows by their weights, and gives the sum of their log-likelihoods.
+    fn weigh(
+        &self,
+        from: usize,
+        filled: usize,
+        terms: &mut [Lane<f64>],
+        log_sum: &mut Lane<f64>,
+    ) -> f64 {
+        if !self.weights.is_empty() {
+            let weights = &self.weights[from..from + filled];
+            for lane in terms.iter_mut().chain([&mut *log_sum]) {
+                for (x, w) in lane.iter_mut().zip(weights) {
+                    // A row of weight zero says nothing, however far away.
+                    *x = if *w > 0.0 { *x * w } else { 0.0 };
+                }
+            }
+        }
+        log_sum[..filled].iter().sum()
+    }
+
     /// The M-step.
     fn maximise(&self, model: &mut Model, sums: &Sums) -> Option<()> {
-        let (dim, size, n) = (self.dim, model.per_component(), self.len() as f64);
+        let (dim, size, n) = (self.dim, model.per_component(), self.total());
         let diagonal = model.shape == Shape::Diagonal;
         let mut seconds = sums.seconds.clone();
         for (k, count) in sums.counts.iter().enumerate() {

@@ -40,6 +40,11 @@ pub trait Rows: Sync {
     fn rows(&self) -> usize;
     /// Copies row `row`.
     fn copy_row(&self, row: usize, out: &mut [f64]);
+    /// Weight of row `row`; none where all count the same.
+    fn weight(&self, row: usize) -> Option<f64> {
+        let _ = row;
+        None
+    }
 }
 
 /// Rows in memory, one after the other.
@@ -47,12 +52,22 @@ pub trait Rows: Sync {
 pub struct RowSlice<'a> {
     values: &'a [f64],
     dim: usize,
+    weights: &'a [f64],
 }
 
 impl<'a> RowSlice<'a> {
     /// Rows of `dim` numbers; a last row that is not whole is left out.
     pub fn new(values: &'a [f64], dim: usize) -> RowSlice<'a> {
-        RowSlice { values, dim }
+        RowSlice {
+            values,
+            dim,
+            weights: &[],
+        }
+    }
+
+    /// The same rows, each with a weight.
+    pub fn weighted(self, weights: &'a [f64]) -> RowSlice<'a> {
+        RowSlice { weights, ..self }
     }
 }
 
@@ -65,6 +80,9 @@ impl Rows for RowSlice<'_> {
     }
     fn copy_row(&self, row: usize, out: &mut [f64]) {
         out.copy_from_slice(&self.values[row * self.dim..][..self.dim]);
+    }
+    fn weight(&self, row: usize) -> Option<f64> {
+        self.weights.get(row).copied()
     }
 }
 

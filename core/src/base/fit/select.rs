@@ -8,7 +8,7 @@ use crate::engine::{Isa, Pool};
 use crate::rng::Stream;
 use crate::system::log_sum::log_add;
 use crate::{Error, Result};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Numbers of components without gain after which growing stops.
 const PATIENCE: usize = 2;
@@ -48,27 +48,42 @@ pub(super) struct Search<'a> {
     pub tried: Vec<Candidate>,
 }
 
-/// Held-out log-densities, in the order of the rows.
-struct Scores(Vec<f64>);
+/// Held-out log-densities, in the order of the rows, and the weights of the rows; none if all count the same.
+struct Scores(Vec<f64>, Arc<[f64]>);
 
 impl Scores {
     /// Mean and standard error of `self - other`.
     fn gain(&self, other: Option<&Scores>) -> (f64, f64) {
         match other {
-            None => mean_and_error(&self.0),
+            None => mean_and_error(&self.0, &self.1),
             Some(other) => {
                 let gaps: Vec<f64> = self.0.iter().zip(&other.0).map(|(a, b)| a - b).collect();
-                mean_and_error(&gaps)
+                mean_and_error(&gaps, &self.1)
             }
         }
     }
 }
 
 /// Mean of values in the order of the rows, and its standard error from blocks of neighbouring ones: rows of a series are not
-/// independent.
-pub(in crate::base) fn mean_and_error(values: &[f64]) -> (f64, f64) {
+/// independent. With weights, that of the ratio of two sums: from the sums of `w (x - mean)` over the blocks.
+pub(in crate::base) fn mean_and_error(values: &[f64], weights: &[f64]) -> (f64, f64) {
     let n = values.len();
     let count = BLOCKS.min(n);
+    if !weights.is_empty() {
+        let total: f64 = weights.iter().sum();
+        // A row of weight zero says nothing, whatever its number.
+        let counted = || values.iter().zip(weights).filter(|(_, w)| **w > 0.0);
+        let mean = counted().map(|(x, w)| w * x).sum::<f64>() / total;
+        let block = |b: usize| {
+            let range = b * n / count..(b + 1) * n / count;
+            let rows = values[range.clone()].iter().zip(&weights[range]);
+            let off = rows.filter(|(_, w)| **w > 0.0).map(|(x, w)| w * (x - mean));
+            off.sum::<f64>().powi(2)
+        };
+        let few = count as f64 / (count as f64 - 1.0).max(1.0);
+        let square = (0..count).map(block).sum::<f64>() * few;
+        return (mean, square.sqrt() / total);
+    }
     let means: Vec<f64> = (0..count)
         .map(|b| {
             let block = &values[b * n / count..(b + 1) * n / count];
@@ -191,7 +206,7 @@ impl<'a> Search<'a> {
 
     /// Whether so many components may be tried: each needs some distinct rows of its own.
     fn affords(&self, count: usize) -> bool {
-        let distinct = self.data.len() as f64 / self.data.multiplicity;
+        let distinct = self.data.effective() / self.data.multiplicity;
         count <= self.settings.most_components.max(1)
             && (count == 1 || distinct >= 4.0 * count as f64)
     }
@@ -276,7 +291,8 @@ impl<'a> Search<'a> {
         };
         let pairs = best.scores.0.iter().zip(&second.0);
         let half = 0.5_f64.ln();
-        let mixed = Scores(pairs.map(|(a, b)| log_add(a + half, b + half)).collect());
+        let mixed = pairs.map(|(a, b)| log_add(a + half, b + half)).collect();
+        let mixed = Scores(mixed, best.scores.1.clone());
         let (held_out, error) = mixed.gain(None);
         let other = Best {
             candidate: Candidate {
@@ -307,13 +323,14 @@ impl<'a> Search<'a> {
             let own = fold as u8;
             let thin =
                 |i: usize| self.thin == 1 || (i / data.block.max(1)).is_multiple_of(self.thin);
-            let mut rows = data.share(|i| data.fold[i] != own && thin(i));
-            if rows.is_empty() {
-                rows = data.rows.clone();
+            let kept = |i: usize| data.fold[i] != own && thin(i);
+            let (mut rows, mut weights) = (data.share(kept), data.share_weights(kept));
+            if rows.is_empty() || (!weights.is_empty() && weights.iter().sum::<f64>() <= 0.0) {
+                (rows, weights) = (data.rows.clone(), data.weights.clone());
             }
             let test = data.share(|i| data.fold[i] == own);
             let start = (member << 16) + structure.1 as u64 * 64 + fold as u64;
-            let model = self.best_of(&rows, structure, (start, CHOICE, pool));
+            let model = self.best_of((&rows, &weights), structure, (start, CHOICE, pool));
             let scores = model.map(|model| judge(&model, self.isa, &test));
             *results[fold].lock().unwrap_or_else(PoisonError::into_inner) = scores;
         };
@@ -334,13 +351,15 @@ impl<'a> Search<'a> {
             .fold
             .iter()
             .filter_map(|fold| parts.get_mut(usize::from(*fold))?.next());
-        Some(Scores(all.collect()))
+        let all = all.collect();
+        let held_out = data.share_weights(|i| data.fold[i] < self.parts);
+        Some(Scores(all, held_out.into()))
     }
 
     /// The best of a few starts by the likelihood of the rows they were fitted to.
     fn best_of(
         &self,
-        rows: &[f64],
+        (rows, weights): (&[f64], &[f64]),
         (shape, components, tie): (Shape, usize, f64),
         (start, effort, pool): (u64, (f64, usize), Option<&Pool>),
     ) -> Option<Model> {
@@ -348,6 +367,7 @@ impl<'a> Search<'a> {
         let n = rows.len() / dim;
         let em = Em {
             rows,
+            weights,
             dim,
             floor: &self.data.floor,
             periods: &self.data.periods,
@@ -366,8 +386,10 @@ impl<'a> Search<'a> {
                 .copied()
                 .collect(),
         };
+        let few_weights: Vec<f64> = weights.iter().step_by(every).copied().collect();
         let coarse = Em {
             rows: if every == 1 { rows } else { &few },
+            weights: if every == 1 { weights } else { &few_weights },
             ..em
         };
         let tolerance = |n: usize| effort.0 * (dim as f64 / (2.0 * n as f64)).sqrt();
@@ -407,13 +429,13 @@ impl<'a> Search<'a> {
                 m.log_densities(isa, rows)
             })
         };
-        let Some(Scores(broad)) = self.each_part(&broad, (shape, 1, tie), 0) else {
+        let Some(Scores(broad, _)) = self.each_part(&broad, (shape, 1, tie), 0) else {
             return;
         };
         for weight in [0.003, 0.01, 0.03, 0.1] {
             let own = best.scores.0.iter().zip(&broad);
             let mixed = own.map(|(a, b)| log_add(a + f64::ln_1p(-weight), b + weight.ln()));
-            let scores = Scores(mixed.collect());
+            let scores = Scores(mixed.collect(), best.scores.1.clone());
             let (held_out, error) = scores.gain(None);
             let candidate = Candidate {
                 background: weight,
@@ -432,7 +454,7 @@ impl<'a> Search<'a> {
 
     /// The chosen structure fitted to all rows, with its second member and its broad component.
     pub fn refit(&self, chosen: &Candidate) -> Result<Model> {
-        let rows = &self.data.rows;
+        let rows = (&*self.data.rows, &*self.data.weights);
         let last = |count, member| {
             let how = ((1_u64 << 32) + member, LAST, Some(self.pool));
             let model = self.best_of(rows, (chosen.shape, count, chosen.tie), how);

@@ -34,6 +34,38 @@ fn three_modes() -> GaussianMixture {
     .unwrap()
 }
 
+/// Rows of equal modes, weighted 1 to 4: the fit has shares 0.2 and 0.8, and the held-out likelihood is that of the weighted law.
+#[test]
+fn weights_make_another_mixture() {
+    let target = |share: f64| {
+        let spread = Covariance::Isotropic(vec![0.25, 1.0]);
+        GaussianMixture::new(1, vec![share, 1.0 - share], vec![-3.0, 2.0], spread).unwrap()
+    };
+    let n = 6000;
+    let (rows, modes) = target(0.5).sample(n, 4);
+    let weights: Vec<f64> = modes.iter().map(|k| [0.1, 0.4][*k]).collect();
+    let settings = FitSettings::default();
+    let rows = RowSlice::new(&rows, 1).weighted(&weights);
+    let found = fit(&rows, &settings, &Pool::new(1), Isa::detect()).unwrap();
+    assert_eq!(found.chosen.components, 2);
+    let low: f64 = (0..2)
+        .filter(|k| found.mixture.means()[*k] < 0.0)
+        .map(|k| found.mixture.weights()[k])
+        .sum();
+    // Standard error of a ratio of weighted counts: sqrt(0.2^2 0.64 + 0.8^2 0.04) / sqrt(n / 2 ...) < 0.0066.
+    assert!((low - 0.2).abs() < 4.0 * 0.0066, "{low}");
+    // The entropy of the weighted law, by its own draws.
+    let law = target(0.2);
+    let (draws, _) = law.sample(20_000, 5);
+    let nats = draws.iter().map(|x| law.log_density(&[*x])).sum::<f64>() / 20_000.0;
+    let error = found.chosen.error.hypot(0.007);
+    assert!((found.chosen.held_out - nats).abs() < 4.0 * error);
+    // Weights that are wrong are refused.
+    let wrong = vec![-1.0; n];
+    let rows = rows.weighted(&wrong);
+    assert!(fit(&rows, &settings, &Pool::new(1), Isa::detect()).is_err());
+}
+
 #[test]
 fn a_mixture_is_found_again() {
     let (target, n) = (three_modes(), 6000);

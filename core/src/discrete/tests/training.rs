@@ -24,6 +24,7 @@ fn settings(terms: &str, levels: usize, steps: u64, batch: usize) -> StatesSetti
         average: Some(0.99),
         held_out: None,
         rotate: false,
+        levelling: false,
         stages: vec![StageSettings {
             steps,
             levels,
@@ -157,9 +158,12 @@ fn threads_change_no_bit_and_files_come_back() {
                 sha256: None,
                 steps: Vec::new(),
                 columns: Vec::new(),
+                origins: Vec::new(),
+                weights: None,
             }],
             units: "kT".into(),
             streams: STREAMS,
+            levelled: None,
         },
     };
     let model = StatesModel {

@@ -6,6 +6,8 @@
 #[derive(Debug, Clone, PartialEq)]
 pub struct ColumnStatistics {
     count: usize,
+    /// Sum of the weights of the rows.
+    total: f64,
     mean: Vec<f64>,
     square: Vec<f64>,
     minimum: Vec<f64>,
@@ -17,6 +19,7 @@ impl ColumnStatistics {
     pub fn new(dim: usize) -> Self {
         Self {
             count: 0,
+            total: 0.0,
             mean: vec![0.0; dim],
             square: vec![0.0; dim],
             minimum: vec![f64::INFINITY; dim],
@@ -29,6 +32,17 @@ impl ColumnStatistics {
     /// # Panics
     /// When the row is not as long as the statistics are wide, as slice indexing does.
     pub fn add_row(&mut self, row: &[f64]) {
+        self.add_weighted(row, 1.0);
+    }
+
+    /// Takes one more row in, with a weight; of weight zero it is none.
+    ///
+    /// # Panics
+    /// As [`ColumnStatistics::add_row`].
+    pub fn add_weighted(&mut self, row: &[f64], weight: f64) {
+        if weight == 0.0 {
+            return;
+        }
         assert_eq!(
             row.len(),
             self.mean.len(),
@@ -36,7 +50,8 @@ impl ColumnStatistics {
             self.mean.len()
         );
         self.count += 1;
-        let share = 1.0 / self.count as f64;
+        self.total += weight;
+        let share = weight / self.total;
         for (((&value, mean), square), (minimum, maximum)) in row
             .iter()
             .zip(&mut self.mean)
@@ -45,7 +60,7 @@ impl ColumnStatistics {
         {
             let delta = value - *mean;
             *mean += delta * share;
-            *square += delta * (value - *mean);
+            *square += weight * delta * (value - *mean);
             *minimum = minimum.min(value);
             *maximum = maximum.max(value);
         }
@@ -65,13 +80,18 @@ impl ColumnStatistics {
     pub fn variance(&self) -> Vec<f64> {
         self.square
             .iter()
-            .map(|square| square / self.count.max(1) as f64)
+            .map(|square| square / self.divisor())
             .collect()
     }
 
     /// The scalar variance of the data: the average of the columns' variances, `E|x - mean|^2 / d`.
     pub fn scalar_variance(&self) -> f64 {
-        self.square.iter().sum::<f64>() / (self.count.max(1) * self.square.len().max(1)) as f64
+        let columns = self.square.len().max(1) as f64;
+        self.square.iter().sum::<f64>() / (self.divisor() * columns)
+    }
+
+    fn divisor(&self) -> f64 {
+        if self.count == 0 { 1.0 } else { self.total }
     }
 
     /// Smallest value of each column.
@@ -96,6 +116,25 @@ impl ColumnStatistics {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn weights_count_as_copies() {
+        let rows = [[1.0, 7.0], [-2.0, 0.5], [4.0, 1e3], [0.3, -6.0]];
+        let (mut weighted, mut copies) = (ColumnStatistics::new(2), ColumnStatistics::new(2));
+        for (row, times) in rows.iter().zip([2, 0, 1, 3]) {
+            weighted.add_weighted(row, 0.5 * f64::from(times));
+            (0..times).for_each(|_| copies.add_row(row));
+        }
+        let close =
+            |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-9 * b.abs());
+        assert!(close(weighted.mean(), copies.mean()));
+        assert!(close(&weighted.variance(), &copies.variance()));
+        assert!(close(
+            &[weighted.scalar_variance()],
+            &[copies.scalar_variance()]
+        ));
+        assert_eq!(weighted.minimum(), copies.minimum());
+    }
 
     #[test]
     fn agrees_with_the_two_pass_formula_far_from_zero() {

@@ -266,7 +266,7 @@ impl Diagnosis {
             held_out.check(&remedy, subject.facts.only_trained, density),
             calibration.check(&remedy),
             modes.check(&remedy),
-            normaliser.check(&remedy),
+            normaliser.check(&remedy, subject.facts.levelled),
             TwoSample::check(two_sample.as_ref(), &remedy),
             path.check(&remedy),
             coverage.check(),

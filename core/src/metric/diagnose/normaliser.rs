@@ -91,8 +91,9 @@ impl Normaliser {
         })
     }
 
-    /// The verdict.
-    pub(super) fn check(&self, remedy: &Remedy) -> Check {
+    /// The verdict; `levelled` is how much F was moved when the training ended. Such an F is the one that the energies call for, but it does not make energies
+    /// right that called for another than they had learned.
+    pub(super) fn check(&self, remedy: &Remedy, levelled: Option<Estimate>) -> Check {
         let name = "learned F(t) against MBAR".to_string();
         let limits =
             "warn beyond 0.25 nats at any level, fail beyond 1 nat, if more than four standard errors"
@@ -114,13 +115,32 @@ impl Normaliser {
                 limits,
             };
         };
-        let gap = worst.gap;
-        let certain = gap.mean.abs() > SIGNIFICANT * gap.error;
-        let verdict = match gap.mean.abs() {
-            size if certain && size > 1.0 => Verdict::Fail,
-            size if certain && size > 0.25 => Verdict::Warn,
-            _ => Verdict::Pass,
+        let judged = |gap: Estimate| {
+            let certain = gap.mean.abs() > SIGNIFICANT * gap.error;
+            match gap.mean.abs() {
+                size if certain && size > 1.0 => Verdict::Fail,
+                size if certain && size > 0.25 => Verdict::Warn,
+                _ => Verdict::Pass,
+            }
         };
+        let gap = worst.gap;
+        if let (Verdict::Pass, Some(moved)) = (judged(gap), levelled)
+            && judged(moved) > Verdict::Pass
+        {
+            return Check {
+                name,
+                verdict: judged(moved),
+                finding: format!(
+                    "the levels are normalised alike, but F had to be moved by {moved:.3} nats when the training ended"
+                ),
+                meaning: format!(
+                    "densities of neighbouring times do not fit together, which no F(t) can mend: {}.",
+                    remedy.levels()
+                ),
+                limits,
+            };
+        }
+        let verdict = judged(gap);
         Check {
             name,
             verdict,

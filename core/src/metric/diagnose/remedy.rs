@@ -11,6 +11,8 @@ pub struct Facts {
     pub only_trained: bool,
     /// Nothing changes when all particles are moved together: there is no integral over all space.
     pub endless: bool,
+    /// How much F(t) was moved when the training ended ([`crate::free_energy::level`]).
+    pub levelled: Option<crate::metric::Estimate>,
 }
 
 /// Advice by the facts of the model, and by whether it knows its rows by heart.

@@ -262,7 +262,17 @@ fn every_gap_is_judged() {
         mean: -2.0,
         error: 0.45,
     };
-    assert_eq!(found.normaliser.check(&PLAIN).verdict, Verdict::Fail);
+    assert_eq!(found.normaliser.check(&PLAIN, None).verdict, Verdict::Fail);
+    // An F that had to be moved far speaks against the energies, however well it fits now.
+    for level in &mut found.normaliser.levels {
+        level.gap.mean = 0.0;
+    }
+    let verdict = |mean| {
+        let moved = Estimate { mean, error: 0.1 };
+        found.normaliser.check(&PLAIN, Some(moved)).verdict
+    };
+    let expected = [Verdict::Pass, Verdict::Warn, Verdict::Fail];
+    assert_eq!([0.1, 0.5, -3.0].map(verdict), expected);
 }
 
 /// A density with something added to its logarithm, of time and place.

@@ -59,6 +59,68 @@ fn every_row_once_per_epoch_and_held_out_rows_never() {
     assert_ne!(rows, epochs[0]);
 }
 
+/// A table with weights.
+struct Weighted(Arc<dyn Table>, Vec<f64>);
+
+impl Table for Weighted {
+    fn rows(&self) -> usize {
+        self.0.rows()
+    }
+    fn copy_row(&self, row: usize, coordinates: &Coordinates, out: &mut [f32]) {
+        self.0.copy_row(row, coordinates, out);
+    }
+    fn weights(&self) -> Option<&[f64]> {
+        Some(&self.1)
+    }
+}
+
+#[test]
+fn rows_come_as_often_as_their_weights_say() {
+    let weights: Vec<f64> = (0..23).map(|k| [0.5, 0.0, 3.0, 1.25][k % 4]).collect();
+    let table = Arc::new(Weighted(table(), weights.clone()));
+    let identity = Coordinates::identity(2);
+    let (train, held_out) = Shuffled::split(0, table.clone(), &identity, 4, 9, 5);
+    assert!(train.is_weighted() && held_out.is_weighted());
+    for (share, batch) in [(&train, 4), (&held_out, 4)] {
+        let total = share.total_weight();
+        let steps = 5000;
+        let dealt = deal(share, batch, steps);
+        let mut counts = [0.0; 23];
+        dealt.iter().for_each(|row| counts[*row] += 1.0);
+        let own: Vec<usize> = (0..23).filter(|row| counts[*row] > 0.0).collect();
+        assert!(own.iter().all(|row| weights[*row] > 0.0));
+        let sum: f64 = own.iter().map(|row| weights[*row]).sum();
+        assert!(
+            (sum - total).abs() < 1e-12,
+            "every row of the share that has a weight comes"
+        );
+        for row in own {
+            let p = weights[row] / total;
+            let n = batch as f64 * steps as f64;
+            // Independent draws have this spread; one from each part of the weights has less.
+            let sigma = (n * p * (1.0 - p)).sqrt();
+            assert!(
+                (counts[row] - n * p).abs() < 4.0 * sigma,
+                "{row}: {}",
+                counts[row]
+            );
+        }
+    }
+    // The endpoints of an interpolant are dealt independently of each other: pairs of rows are as frequent as chance has them.
+    let (other, _) = Shuffled::split(1, table, &identity, 4, 9, 5);
+    let pairs = deal(&train, 4, 5000).into_iter().zip(deal(&other, 4, 5000));
+    let both = pairs.filter(|(a, b)| (*a < 12) && (*b < 12)).count() as f64 / 20_000.0;
+    let low = |share: &Shuffled| {
+        let dealt = deal(share, 4, 5000);
+        dealt.iter().filter(|row| **row < 12).count() as f64 / 20_000.0
+    };
+    let chance = low(&train) * low(&other);
+    assert!(
+        (both - chance).abs() < 4.0 * (0.25_f64 / 20_000.0).sqrt(),
+        "{both} {chance}"
+    );
+}
+
 #[test]
 fn a_batch_may_span_two_epochs() {
     let table = table();

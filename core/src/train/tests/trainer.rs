@@ -21,6 +21,7 @@ fn content(spec: &ModelSpec, settings: &TrainSettings, steps: u64) -> Content {
             data: Vec::new(),
             units: "kT".into(),
             streams: crate::rng::STREAMS,
+            levelled: None,
         },
     }
 }

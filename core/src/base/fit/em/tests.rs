@@ -7,6 +7,7 @@ use crate::system::mixture::tests::examples;
 fn em<'a>(rows: &'a [f64], dim: usize, floor: &'a [f64], prior: f64) -> Em<'a> {
     Em {
         rows,
+        weights: &[],
         dim,
         floor,
         periods: &[],
@@ -87,6 +88,48 @@ fn threads_do_not_change_a_bit() {
     let alone = run(None);
     for threads in [1, 2, 5] {
         assert!(run(Some(&Pool::new(threads))) == alone, "{threads} threads");
+    }
+}
+
+/// A row of weight 3 is three rows, and a row of weight 0 is none: on the line, in the plane of a full matrix, and on a circle.
+#[test]
+fn weights_count_as_copies() {
+    let (dim, n) = (2, 411);
+    let (rows, _) = examples(dim, 7)[2].sample(n, 9);
+    let weights: Vec<f64> = (0..n).map(|i| [1.0, 3.0, 0.0, 2.0][i % 4]).collect();
+    let copies = |i: usize| std::iter::repeat_n(i, weights[i] as usize);
+    let places: Vec<usize> = (0..n).flat_map(copies).collect();
+    let repeated: Vec<f64> = places
+        .iter()
+        .flat_map(|i| rows[i * dim..][..dim].to_vec())
+        .collect();
+    let one = labels(n, 3);
+    let all: Vec<usize> = places.iter().map(|i| one[*i]).collect();
+    let floor = [1e-6, 2e-6];
+    for (shape, periods) in [
+        (Shape::Full, vec![]),
+        (Shape::Diagonal, vec![]),
+        (Shape::Diagonal, vec![5.0, 0.0]),
+    ] {
+        let weighted = Em {
+            weights: &weights,
+            periods: &periods,
+            ..em(&rows, dim, &floor, 4.0)
+        };
+        let plain = Em {
+            periods: &periods,
+            ..em(&repeated, dim, &floor, 4.0)
+        };
+        let run = |em: &Em<'_>, labels: &[usize]| {
+            let start = em.start(shape, labels, 3).unwrap();
+            em.run(start, (0.0, 20)).unwrap()
+        };
+        let ((a, weighted), (b, plain)) = (run(&weighted, &one), run(&plain, &all));
+        assert!((a - b).abs() < 1e-9, "{a} {b}");
+        let close = |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-7);
+        assert!(close(&weighted.weights, &plain.weights));
+        assert!(close(&weighted.means, &plain.means));
+        assert!(close(&weighted.covariances, &plain.covariances));
     }
 }
 
