@@ -126,7 +126,7 @@ fn score_entropy_is_blind_to_far_modes_and_diffclf_is_not() {
         each.sum()
     };
     let diffclf = loss(&q) - loss(&p);
-    assert!(entropy < 1e-6 && entropy >= 0.0, "{entropy}");
+    assert!((0.0..1e-6).contains(&entropy), "{entropy}");
     // Log-weights are off by 0.34 and -0.51: an excess of about r (1 - r) / 2 times their square, r = 1/5 for levels that differ by a flip.
     assert!(diffclf > 5e-3, "{diffclf}");
 }
