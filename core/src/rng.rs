@@ -150,11 +150,11 @@ purposes! {
     /// Which of an endpoint's weighted rows stand for all of them with equal weights.
     Keep(endpoint: u32) = 64,
     /// Noise on the states of a step.
-    Flip(part: Part) = 65,
+    Flip(part: Part) = 70,
     /// Sites whose changes a step looks at.
-    Sites(part: Part) = 66,
+    Sites(part: Part) = 71,
     /// Jumps of a sampler of states.
-    Jump = 67,
+    Jump = 72,
 }
 
 /// One step of the splitmix64 sequence (Steele, Lea, Flood 2014): a bijection of 64-bit words with full avalanche.

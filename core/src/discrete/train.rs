@@ -167,6 +167,7 @@ impl<T: Real> StatesStep<T> {
             chunks,
             ..
         } = &mut *self;
+        let desks = &*desks;
         let filler = TileFiller {
             spec,
             plan,

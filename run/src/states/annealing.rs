@@ -5,7 +5,7 @@ use crate::memory;
 use crate::watch::{Done, Watch};
 use diffclf::discrete::LearnedStates;
 use diffclf::discrete::model::Content;
-use diffclf::discrete::sample::{Anneal, Annealed, Kernel};
+use diffclf::discrete::sample::{Anneal, Annealed, Kernel, LogWeight};
 use diffclf::discrete::system::{Lattice, LogWeights};
 
 /// How to anneal.
@@ -78,9 +78,7 @@ impl StatesAnnealing {
         let anneal = Anneal {
             energy,
             times: grid.times(),
-            target: lattice
-                .is_some()
-                .then_some(&weight as &(dyn Fn(&[u8]) -> f64 + Sync)),
+            target: lattice.is_some().then_some(&weight as LogWeight<'_>),
             kernel: self.kernel,
             sweeps: self.sweeps,
             resample_below: self.resample_below,

@@ -21,7 +21,7 @@ pub enum StatesRows {
     /// A table: given, or drawn once from a system.
     Table {
         /// The rows.
-        set: DataSet,
+        set: Box<DataSet>,
         /// What the model remembers of them.
         record: DataRecord,
     },
@@ -75,6 +75,7 @@ impl StatesRows {
     /// Rows that are given.
     pub fn given(set: DataSet) -> StatesRows {
         let record = set.record().clone();
+        let set = Box::new(set);
         StatesRows::Table { set, record }
     }
 
@@ -113,6 +114,7 @@ impl StatesRows {
                 .for_each(|(v, s)| *v = f32::from(*s));
         }
         let set = DataSet::from_array(target.name(), values, count, sites)?;
+        let set = Box::new(set);
         Ok(StatesRows::Table { set, record })
     }
 

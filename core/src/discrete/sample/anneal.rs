@@ -9,6 +9,9 @@ use crate::rng::{Purpose, Stream};
 use crate::sample::{LogNormaliser, Resampling};
 use crate::{Error, Result};
 
+/// The logarithm of a row's weight.
+pub type LogWeight<'a> = &'a (dyn Fn(&[u8]) -> f64 + Sync);
+
 /// How to anneal.
 #[derive(Clone, Copy)]
 pub struct Anneal<'a> {
@@ -17,7 +20,7 @@ pub struct Anneal<'a> {
     /// Increasing times; the last is noise.
     pub times: &'a [f64],
     /// Log-weights of a target after the smallest time; none: the model's smallest level.
-    pub target: Option<&'a (dyn Fn(&[u8]) -> f64 + Sync)>,
+    pub target: Option<LogWeight<'a>>,
     /// The move at each level.
     pub kernel: Kernel,
     /// Sweeps of it.

@@ -102,7 +102,8 @@ fn score_entropy_is_blind_to_far_modes_and_diffclf_is_not() {
         exact.log_density(time, &rows, &mut out);
         out
     };
-    let (early, late) = (0.02, 0.9);
+    // Near enough that levels are hard to tell apart, and before modes overlap.
+    let (early, late) = (0.05, 0.2);
     let (p, q) = (of(&truth, early), of(&wrong, early));
     // Excess of the score entropy at the early level: sum over neighbours of w (s - S + S log(S / s)).
     let (mut entropy, states) = (0.0, space);
@@ -125,9 +126,9 @@ fn score_entropy_is_blind_to_far_modes_and_diffclf_is_not() {
         each.sum()
     };
     let diffclf = loss(&q) - loss(&p);
-    assert!(entropy < 1e-6 && entropy >= 0.0, "{entropy}");
-    // At best the two modes are told by their weights: half of KL(0.7, 0.5) = 0.041, less what overlaps.
-    assert!(diffclf > 1e-2, "{diffclf}");
+    assert!((0.0..1e-6).contains(&entropy), "{entropy}");
+    // Log-weights are off by 0.34 and -0.51: an excess of about r (1 - r) / 2 times their square, r = 1/5 for levels that differ by a flip.
+    assert!(diffclf > 5e-3, "{diffclf}");
 }
 
 /// The true marginals minimise every loss of levels: moved by a wave in log-density, they are worse.
