@@ -244,7 +244,7 @@ mod tests {
             assert!(svg.contains(part), "{part} is missing");
         }
         // From the lower left to the upper right corner of the field.
-        assert!(svg.contains("d=\"M64.0 262.0L506.0 12.0\""), "{svg}");
+        assert!(svg.contains("d=\"M80.0 262.0L506.0 12.0\""), "{svg}");
     }
 
     #[test]

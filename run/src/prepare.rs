@@ -144,7 +144,11 @@ impl Preparation {
                 });
             }
         }
-        let resolved = Self::like(settings, sets, &content)?;
+        // A run from before F was solved for in the end goes on as it began.
+        let mut settings = settings.clone();
+        let levelling = content.record.settings.levelling;
+        settings.levelling.get_or_insert(levelling);
+        let resolved = Self::like(&settings, sets, &content)?;
         // A run may have got further stages since.
         let mut begun = resolved.train.clone();
         begun.stages.truncate(content.record.settings.stages.len());

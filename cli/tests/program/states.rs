@@ -34,9 +34,9 @@ fn symbols_are_recognised_and_their_probabilities_add_up() {
     // F is known at the last level and learned from there; so few steps leave some per cent.
     let total: f64 = p.iter().sum();
     assert!((total - 1.0).abs() < 0.2, "{total}");
-    // The first two spins are equal: 0..4 and 12..16 are the rows there are.
+    // The first two spins are equal: 0..4 and 12..16 are the rows there are. Independent sites would have 0.375 in the others.
     let unequal: f64 = p[4..12].iter().sum();
-    assert!(unequal < 0.2 * total, "{unequal} of {total}");
+    assert!(unequal < 0.3 * total, "{unequal} of {total}");
     place.run("sample run -n 200 -o new.npy --quiet");
     let new = place.bytes("new.npy");
     let (header, new) = new.split_at(new.len() - 800);

@@ -10,7 +10,7 @@ use crate::network::Layout;
 use crate::objective::{Choice, Term, check_sum};
 use crate::process::TimeSampler;
 use crate::rng::Part;
-use crate::train::{Course, Lesson, Losses, Source, TrainSettings};
+use crate::train::{Course, Lesson, LossSums, Losses, Source, TrainSettings};
 use crate::{Error, Result};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -54,12 +54,6 @@ pub fn validate(
     times.validate(&spec.process, &spec.grid, spec.space.sites, levels)
 }
 
-/// Loss sums of one chunk, and its first value that is not finite.
-struct ChunkLoss {
-    sums: Vec<f64>,
-    bad: Option<(usize, usize)>,
-}
-
 /// A loss with or without its parameter gradient, ready to run on any step's draws.
 pub struct StatesStep<T: Real> {
     spec: StatesSpec,
@@ -68,7 +62,7 @@ pub struct StatesStep<T: Real> {
     slots: StatesSlots,
     tables: Tables<T>,
     desks: Mutex<Vec<Desk>>,
-    chunks: Vec<Mutex<ChunkLoss>>,
+    sums: LossSums,
     /// Name, first parameter and number of parameters of each gradient output.
     gradients: Vec<(String, usize, usize)>,
 }
@@ -116,18 +110,12 @@ impl<T: Real> StatesStep<T> {
         let mut program = Program::new(&graph, &outputs, pool, isa);
         let tables = Tables::new(spec);
         tables.set_globals(&slots, &mut program);
-        let chunk = |_| {
-            Mutex::new(ChunkLoss {
-                sums: vec![0.0; losses.len()],
-                bad: None,
-            })
-        };
         let entries = layout.entries().iter();
         let gradients = entries
             .map(|e| (e.name.clone(), e.offset, e.rows * e.cols))
             .collect();
         Ok(StatesStep {
-            chunks: (0..program.chunk_count(plan.batch)).map(chunk).collect(),
+            sums: LossSums::new(program.chunk_count(plan.batch), losses.len()),
             desks: Mutex::new((0..threads).map(|_| Desk::new(spec, plan.levels)).collect()),
             gradients: if gradient { gradients } else { Vec::new() },
             spec: spec.clone(),
@@ -152,11 +140,7 @@ impl<T: Real> StatesStep<T> {
         losses: &mut Losses,
         gradient: &mut [T],
     ) -> Result<()> {
-        for chunk in &self.chunks {
-            let mut chunk = chunk.lock().unwrap_or_else(PoisonError::into_inner);
-            chunk.sums.fill(0.0);
-            chunk.bad = None;
-        }
+        self.sums.clear();
         let StatesStep {
             spec,
             plan,
@@ -164,7 +148,7 @@ impl<T: Real> StatesStep<T> {
             slots,
             tables,
             desks,
-            chunks,
+            sums,
             ..
         } = &mut *self;
         let desks = &*desks;
@@ -188,41 +172,16 @@ impl<T: Real> StatesStep<T> {
                     .unwrap_or_else(PoisonError::into_inner)
                     .push(desk);
             },
-            &|chunk, units, outputs| {
-                let mut loss = chunks[chunk].lock().unwrap_or_else(PoisonError::into_inner);
-                for term in 0..plan.terms.len() {
-                    for (&value, unit) in outputs.numbers(term).iter().zip(units.clone()) {
-                        if !value.is_finite() && loss.bad.is_none() {
-                            loss.bad = Some((unit, term));
-                        }
-                        loss.sums[term] += value.to_f64();
-                    }
-                }
-            },
+            &|chunk, units, outputs| sums.add(chunk, units, outputs),
         );
-        losses.terms.resize(self.plan.terms.len(), 0.0);
-        losses.terms.fill(0.0);
-        for chunk in &self.chunks {
-            let chunk = chunk.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some((unit, term)) = chunk.bad {
-                return Err(Error::NonFinite {
-                    step,
-                    term: self.plan.terms[term].objective.name().to_string(),
-                    row: from.row(step, unit),
-                });
-            }
-            losses
-                .terms
-                .iter_mut()
-                .zip(&chunk.sums)
-                .for_each(|(total, sum)| *total += sum);
-        }
-        losses
-            .terms
-            .iter_mut()
-            .for_each(|t| *t /= self.plan.batch as f64);
-        let weighted = losses.terms.iter().zip(&self.plan.terms);
-        losses.total = weighted.map(|(loss, term)| loss * term.weight).sum();
+        let weights = self.plan.terms.iter().map(|term| term.weight);
+        self.sums
+            .finish(self.plan.batch, weights, losses)
+            .map_err(|(unit, term)| Error::NonFinite {
+                step,
+                term: self.plan.terms[term].objective.name().to_string(),
+                row: from.row(step, unit),
+            })?;
         for (k, (name, offset, len)) in self.gradients.iter().enumerate() {
             let values = self.program.global(self.plan.terms.len() + k);
             if values.iter().any(|x| !x.is_finite()) {

@@ -10,6 +10,9 @@ use crate::metric::Estimate;
 use crate::system::log_sum::log_sum_exp;
 use crate::{Error, Result};
 
+/// Whom to cite.
+pub(crate) const CITES: crate::citation::Cites = &["shirts2008statistically"];
+
 /// What was found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Levelling {

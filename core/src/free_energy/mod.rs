@@ -67,6 +67,7 @@ pub const CITES: crate::citation::Table = crate::citation::cited![
     bootstrap,
     correlation,
     integration,
+    levelling,
     mbar,
     overlap,
     perturbation,

@@ -1,8 +1,9 @@
 //! One training step on the tile executor: noise, energies, loss and parameter gradient in one pass.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use super::fill::{Fillers, TileFiller, draw_levels, draw_times, time_stream};
+use super::loss_sums::LossSums;
 use super::source::Source;
 use crate::energy::{Energy, ModelSpec, TimeMode, TimeTable, Wiring};
 use crate::engine::{Isa, Node, Pool, Program, Real, Rows, Shape};
@@ -48,12 +49,6 @@ pub struct Endpoints {
     pub end: Option<Arc<dyn Source>>,
 }
 
-/// Loss sums of one chunk, and its first non-finite value.
-struct ChunkLoss {
-    sums: Vec<f64>,
-    bad: Option<(usize, usize)>,
-}
-
 /// A loss with or without its parameter gradient, ready to run on any step's draws.
 pub struct Step<T: Real> {
     spec: ModelSpec,
@@ -64,7 +59,7 @@ pub struct Step<T: Real> {
     schedule: TimeTable<T>,
     fillers: Fillers<T>,
     truth: Option<Arc<dyn Energy>>,
-    chunks: Vec<Mutex<ChunkLoss>>,
+    sums: LossSums,
     /// Name, first parameter and number of parameters of each gradient output.
     gradients: Vec<(String, usize, usize)>,
 }
@@ -135,14 +130,7 @@ impl<T: Real> Step<T> {
         };
         let schedule = TimeTable::new(spec, &wiring, times);
         schedule.set_globals(spec, &wiring, &mut program);
-        let chunks = (0..program.chunk_count(plan.batch))
-            .map(|_| {
-                Mutex::new(ChunkLoss {
-                    sums: vec![0.0; losses.len()],
-                    bad: None,
-                })
-            })
-            .collect();
+        let sums = LossSums::new(program.chunk_count(plan.batch), losses.len());
         let gradients = layout
             .entries()
             .iter()
@@ -163,7 +151,7 @@ impl<T: Real> Step<T> {
             wiring,
             slots,
             schedule,
-            chunks,
+            sums,
             gradients: if gradient { gradients } else { Vec::new() },
         })
     }
@@ -230,11 +218,7 @@ impl<T: Real> Step<T> {
             });
         }
         self.check_truth()?;
-        for chunk in &self.chunks {
-            let mut chunk = chunk.lock().unwrap_or_else(PoisonError::into_inner);
-            chunk.sums.fill(0.0);
-            chunk.bad = None;
-        }
+        self.sums.clear();
         let Step {
             spec,
             plan,
@@ -244,7 +228,7 @@ impl<T: Real> Step<T> {
             schedule,
             fillers,
             truth,
-            chunks,
+            sums,
             ..
         } = &mut *self;
         let filler = TileFiller {
@@ -262,50 +246,20 @@ impl<T: Real> Step<T> {
             params,
             plan.batch,
             &|units, inputs| filler.fill(units, inputs),
-            &|chunk, units, outputs| {
-                let mut loss = chunks[chunk].lock().unwrap_or_else(PoisonError::into_inner);
-                for term in 0..plan.terms.len() {
-                    for (&value, unit) in outputs.numbers(term).iter().zip(units.clone()) {
-                        if !value.is_finite() && loss.bad.is_none() {
-                            loss.bad = Some((unit, term));
-                        }
-                        loss.sums[term] += value.to_f64();
-                    }
-                }
-            },
+            &|chunk, units, outputs| sums.add(chunk, units, outputs),
         );
-        losses.terms.resize(self.plan.terms.len(), 0.0);
-        losses.terms.fill(0.0);
-        for chunk in &self.chunks {
-            let chunk = chunk.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some((unit, term)) = chunk.bad {
-                let term = self.plan.terms[term]
+        let weights = self.plan.terms.iter().map(|term| term.weight);
+        self.sums
+            .finish(self.plan.batch, weights, losses)
+            .map_err(|(unit, term)| Error::NonFinite {
+                step,
+                term: self.plan.terms[term]
                     .objective
                     .objective()
                     .name()
-                    .to_string();
-                return Err(Error::NonFinite {
-                    step,
-                    term,
-                    row: from.start.row(step, unit),
-                });
-            }
-            losses
-                .terms
-                .iter_mut()
-                .zip(&chunk.sums)
-                .for_each(|(total, sum)| *total += sum);
-        }
-        losses
-            .terms
-            .iter_mut()
-            .for_each(|t| *t /= self.plan.batch as f64);
-        losses.total = losses
-            .terms
-            .iter()
-            .zip(&self.plan.terms)
-            .map(|(loss, term)| loss * term.weight)
-            .sum();
+                    .to_string(),
+                row: from.start.row(step, unit),
+            })?;
         for (k, (name, offset, len)) in self.gradients.iter().enumerate() {
             let values = self.program.global(self.plan.terms.len() + k);
             if values.iter().any(|x| !x.is_finite()) {

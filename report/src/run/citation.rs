@@ -61,10 +61,10 @@ fn key_of(entry: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use diffclf::metric;
     use diffclf::network::{EgnnSpec, NetworkSpec, TransformerSpec};
     use diffclf::objective::ObjectiveName;
     use diffclf::process::{Process, TimeSampler};
+    use diffclf::{discrete, metric};
 
     /// All keys that a member of a family cites.
     fn cited() -> Vec<&'static str> {
@@ -78,6 +78,10 @@ mod tests {
             let cites = Process::by_name(name).unwrap().cites();
             assert!(!cites.is_empty(), "{name} cites nobody");
             keys.extend(cites);
+        }
+        for name in discrete::Process::NAMES {
+            let process = discrete::Process::by_name(name).unwrap();
+            keys.extend(process.generator().cites());
         }
         for sampler in TimeSampler::ALL {
             keys.extend(sampler.cites());
