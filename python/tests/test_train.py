@@ -231,7 +231,7 @@ def test_weights_make_another_law(tmp_path: Path) -> None:
     low = rng.random(3000) < 0.5
     x = np.where(low, rng.normal(-2.0, 0.4, 3000), rng.normal(2.0, 0.6, 3000))[:, None]
     weights = np.where(low, 1.0, 4.0)
-    small = {"steps": 30, "score_steps": 30, "width": 16, "depth": 2, "progress": False}
+    small: dict[str, Any] = {"steps": 30, "score_steps": 30, "width": 16, "depth": 2, "progress": False}
     model = diffclf.fit(x, sample_weight=weights, **small)
     [found] = model.weight("x0 < 0", x=x, sample_weight=weights, samples=0)
     # A share of 0.2 with weights 1 and 4: the error of the ratio is below 0.008.
@@ -254,7 +254,7 @@ def test_weights_make_another_law(tmp_path: Path) -> None:
 def test_questions_have_answers() -> None:
     rng = np.random.default_rng(6)
     x = np.stack([rng.normal(0.5, 1.0, 2000), rng.normal(-1.0, 0.5, 2000)], axis=1)
-    model = diffclf.fit(x, steps=20, score_steps=20, width=16, depth=2, progress=False)
+    model = diffclf.fit(x, base="mixture", steps=20, score_steps=20, width=16, depth=2, progress=False)
     line = model.surface("x0", x=x, bins=12, draws=20_000)
     assert line.free_energy.shape == (12,) and line.data is not None
     seen = line.data.share > 0.02
