@@ -267,6 +267,7 @@ def test_questions_have_answers() -> None:
     values = model.log_density(x)
     assert found.typical[0] == np.argmax(values) and found.unusual[0] == np.argmin(values)
     particles = diffclf.anneal(model, 2048, target_energy="0.5*(x0 - 0.7)^2 + 2*(x1 + 1)^2", levels=16)
+    assert isinstance(particles, diffclf.Particles)
     mean = np.average(particles.points[:, 0], weights=particles.weights)
     # A Gaussian of mean 0.7 and variance 1; particles are worth a few hundred at least.
     assert abs(mean - 0.7) < 4 * (1 / 200) ** 0.5
