@@ -242,7 +242,11 @@ mod tests {
         fn walk(command: &clap::Command, wide: &mut Vec<String>) {
             let text = command.get_after_help().map(ToString::to_string);
             let lines = text.iter().flat_map(|text| text.lines());
-            wide.extend(lines.filter(|line| line.len() > 100).map(String::from));
+            wide.extend(
+                lines
+                    .filter(|line| line.chars().count() > 100)
+                    .map(String::from),
+            );
             for inner in command.get_subcommands() {
                 walk(inner, wide);
             }
