@@ -19,8 +19,9 @@ use super::plan::{Place, Plan};
 use super::pool::Pool;
 use super::tree::{Grown, MOST_LEAVES, Part, add_up};
 
-/// Tiles of a chunk where there are many: its accumulators are cleared and added up once for so many tiles.
-const CHUNK_TILES: usize = 4;
+/// Tiles of a chunk where there are many: its accumulators come into the cache, are cleared and added up once for so many tiles. With 4 a step of DiffCLF
+/// (N = 4, batch 2048) took 5 to 7 % longer.
+const CHUNK_TILES: usize = 12;
 /// Chunks of a batch with fewer tiles, as far as it has them: of one that sums something, and of one that only maps rows.
 const FEWEST_CHUNKS: [usize; 2] = [8, 64];
 /// Pieces of the sums that threads add up side by side.
@@ -185,7 +186,9 @@ impl<T: Real> Program<T> {
     pub fn chunk_count(&self, units: usize) -> usize {
         let tiles = units.div_ceil(self.plan.tile_units);
         let fewest = FEWEST_CHUNKS[usize::from(self.plan.sums == 0)];
-        let chunks = (tiles / CHUNK_TILES).clamp(fewest, MOST_LEAVES);
+        // A multiple of the fewest, so that no thread waits for the last of an odd number.
+        let chunks = tiles / CHUNK_TILES / fewest * fewest;
+        let chunks = chunks.clamp(fewest, MOST_LEAVES);
         chunks.min(tiles).max(1)
     }
 
