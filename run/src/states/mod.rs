@@ -1,14 +1,19 @@
 //! Runs on finite state spaces: rows of symbols in, a model of states out, and what is done with one.
 
 mod annealing;
+mod composing;
+mod diagnosing;
 mod judging;
 mod rows;
 mod train;
 mod values;
 
 pub use annealing::{StatesAnnealing, StatesFound};
+pub use composing::{StatesCompound, read_all};
+pub use diagnosing::StatesJudging;
+pub(crate) use diagnosing::draws;
 pub use judging::{StatesJudged, StatesJudgement};
-pub use rows::StatesRows;
+pub use rows::{StatesRows, recognised};
 pub use train::{are_meant, train};
 pub use values::{StatesGenerated, StatesGeneration, densities};
 
