@@ -120,6 +120,7 @@ impl StatesJudging {
             history: self.history,
             compares_levels: Some(terms.any(|term| term.objective.objective().compares_levels())),
             only_trained: self.only_trained,
+            levelled: content.record.levelled,
         };
         Ok(StatesDiagnosis::run(&subject, settings, progress)?)
     }

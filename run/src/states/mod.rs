@@ -4,6 +4,7 @@ mod annealing;
 mod composing;
 mod diagnosing;
 mod judging;
+mod levelling;
 mod rows;
 mod train;
 mod values;
@@ -20,9 +21,9 @@ pub use values::{StatesGenerated, StatesGeneration, densities};
 use crate::error::{Error, Result};
 use crate::files::{model_path, read_container};
 use crate::memory;
+use diffclf::discrete::LearnedStates;
 use diffclf::discrete::model::{Content, StatesModel};
 use diffclf::discrete::system::{self, ExactStates};
-use diffclf::discrete::{LearnedStates, metric};
 use diffclf::engine::{Isa, Pool};
 use diffclf::format::model::ModelFile;
 use diffclf::model::Describes;
@@ -97,7 +98,7 @@ impl crate::session::Trained for Content {
         stages.map(|stage| stage.steps).collect()
     }
 
-    /// F is shifted so that the last level adds up to one, and held-out rows have the last word.
+    /// Levels are made to add up to one, and held-out rows have the last word.
     fn finish(
         model: &mut StatesModel,
         held_out: &Self::Rows,
@@ -106,14 +107,15 @@ impl crate::session::Trained for Content {
     ) -> Result<Option<String>> {
         let spec = model.content.spec.clone();
         let learned = energy(model, pool.clone(), isa)?;
-        let shift =
-            metric::normalise_last(&learned, &spec, model.content.record.settings.seed) as f32;
+        let found = levelling::shifts(&model.content, &learned);
         let place = spec.layout().get("free_energy").map(|e| e.range());
-        if let (Some(place), true) = (place, shift.is_finite()) {
+        if let (Some(place), true) = (place, found.shifts.iter().all(|f| f.is_finite())) {
             let both = [Some(&mut model.params), model.average.as_mut()];
             for params in both.into_iter().flatten() {
-                params[place.clone()].iter_mut().for_each(|f| *f += shift);
+                let each = params[place.clone()].iter_mut().zip(&found.shifts);
+                each.for_each(|(f, shift)| *f += *shift as f32);
             }
+            model.content.record.levelled = found.moved;
         }
         let Some(rows) = held_out else {
             return Ok(None);

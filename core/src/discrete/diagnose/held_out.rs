@@ -1,8 +1,10 @@
 //! How likely are rows that were not trained on, beside independent sites and the likeliest tree of pairs?
 //!
 //! All are probabilities of rows noised to the smallest time, in nats per row. The rivals have seen the trained rows alone (or the other half of the rows, where
-//! it is not known which were trained on), noised likewise. Differences are taken row by row.
+//! it is not known which were trained on), noised likewise. Differences are taken row by row. The model is divided by its sum where that is known: what is no
+//! density could have any likelihood.
 
+use super::sum::Sum;
 use super::tree::{Tree, site_laws};
 use super::{StatesSubject, symbols_of};
 use crate::Result;
@@ -26,8 +28,10 @@ pub struct HeldOut {
     pub time: f64,
     /// Rows judged by, and rows that the rivals were fitted to.
     pub rows: [usize; 2],
-    /// Mean log-probability by the model.
+    /// Mean log-probability by the model, divided by its sum.
     pub nats: Estimate,
+    /// Logarithm of that sum; 0 where it is not known.
+    pub log_sum: f64,
     /// By independent sites.
     pub sites: Rival,
     /// By the tree; absent where sites are too many.
@@ -36,7 +40,11 @@ pub struct HeldOut {
 
 impl HeldOut {
     /// Looks at up to `count` rows.
-    pub(super) fn of(subject: &StatesSubject<'_>, count: usize, seed: u64) -> Result<Self> {
+    pub(super) fn of(
+        subject: &StatesSubject<'_>,
+        sum: &Sum,
+        (count, seed): (usize, u64),
+    ) -> Result<Self> {
         let (time, symbols) = (subject.grid.t_min(), subject.symbols());
         let sites = subject.energy.space().sites;
         let (fitted, other) = Table::split(subject.rows, subject.trained);
@@ -47,6 +55,8 @@ impl HeldOut {
         let mut own = vec![0.0; rows];
         subject.log_density(time, &points, &mut own);
         check_finite("log-density", time, &own)?;
+        let log_sum = sum.known();
+        own.iter_mut().for_each(|value| *value -= log_sum);
         let fitted = fitted.data();
         let seen = Noised::of_set(1, fitted, subject, seed).points(time, fitted.len().min(FITTED));
         let (seen, asked) = (symbols_of(&seen), symbols_of(&points));
@@ -66,6 +76,7 @@ impl HeldOut {
             time,
             rows: [rows, seen.len() / sites],
             nats: noised.estimate(&own, &of),
+            log_sum,
             sites: rival(asked.chunks_exact(sites).map(apart).collect()),
             tree: Tree::fit(&seen, sites, symbols).map(|tree| rival(tree.log_density(&asked))),
         })
@@ -96,6 +107,9 @@ impl HeldOut {
         );
         if let Some(tree) = self.tree {
             finding += &format!(", a tree of pairs {:.3}", tree.nats.mean);
+        }
+        if self.log_sum.abs() > 0.01 {
+            finding += " (the model divided by its sum)";
         }
         finding += &format!(
             ", fitted to {} other rows; the model is {} than {name} by {:.3} ± {:.3}",

@@ -29,7 +29,7 @@ use super::{Energy, Space};
 use crate::metric::Estimate;
 use crate::metric::diagnose::{
     ByLevel, Calibration, Check, Data, DiagnosisSettings, History, MakeNoise, Noised, OverFitting,
-    PathOverlap, Remedy, TwoSample, Verdict, Verdicts, worst,
+    PathOverlap, Remedy, TwoSample, Verdict, impl_verdicts, worst,
 };
 use crate::process::TimeGrid;
 use crate::rng::Stream;
@@ -58,6 +58,8 @@ pub struct StatesSubject<'a> {
     pub compares_levels: Option<bool>,
     /// The rows judged by were trained on: there are no others.
     pub only_trained: bool,
+    /// How much F(t) was moved when the training ended.
+    pub levelled: Option<Estimate>,
 }
 
 fn symbols_of(points: &[f64]) -> Vec<u8> {
@@ -138,26 +140,7 @@ pub struct StatesDiagnosis {
     pub over_fitting: OverFitting,
 }
 
-impl Verdicts for StatesDiagnosis {
-    fn verdict(&self) -> Verdict {
-        self.verdict
-    }
-    fn checks(&self) -> &[Check] {
-        &self.checks
-    }
-    fn effective_rows(&self) -> f64 {
-        self.effective_rows
-    }
-    fn nats(&self) -> Estimate {
-        self.held_out.nats
-    }
-    fn calibration(&self) -> &Calibration {
-        &self.calibration
-    }
-    fn path(&self) -> &PathOverlap {
-        &self.path
-    }
-}
+impl_verdicts!(StatesDiagnosis);
 
 impl StatesDiagnosis {
     /// Number of the parts that `progress` counts.
@@ -184,7 +167,7 @@ impl StatesDiagnosis {
         part();
         let (sum, law) = Sum::of(subject, settings.path_points, seed)?;
         part();
-        let held_out = HeldOut::of(subject, settings.basin_points, seed)?;
+        let held_out = HeldOut::of(subject, &sum, (settings.basin_points, seed))?;
         part();
         let shares = Shares::of(subject, &law, settings.basin_points, seed);
         part();
@@ -199,7 +182,7 @@ impl StatesDiagnosis {
             usual: "score-entropy+diffclf",
         };
         let checks = vec![
-            sum.check(&remedy),
+            sum.check(&remedy, subject.levelled),
             held_out.check(&remedy, subject.only_trained),
             calibration.check(&remedy),
             shares.check(&remedy),

@@ -64,6 +64,12 @@ impl Sum {
         }
     }
 
+    /// The logarithm of the sum at the smallest time, or 0 where it is not known to 5 %.
+    pub(super) fn known(&self) -> f64 {
+        let first = self.levels.first().map(|level| level.log);
+        first.map_or(0.0, |log| if log.error < 0.05 { log.mean } else { 0.0 })
+    }
+
     /// The level that is furthest off, by verdict first.
     fn worst(&self) -> Option<(LevelSum, Verdict)> {
         let levels = self.levels.iter().map(|level| (*level, judged(level.log)));
@@ -73,8 +79,29 @@ impl Sum {
         })
     }
 
-    /// The verdict.
-    pub(super) fn check(&self, remedy: &Remedy) -> Check {
+    /// The verdict; `levelled` is how much F was moved when the training ended. Such levels add up to one, but that does not make energies right that called for
+    /// another F than they had learned.
+    pub(super) fn check(&self, remedy: &Remedy, levelled: Option<Estimate>) -> Check {
+        let mut check = self.check_sums(remedy);
+        let moved = levelled.map_or(0.0, |moved| moved.mean.abs());
+        let verdict = match moved {
+            moved if moved > 1.0 => Verdict::Fail,
+            moved if moved > 0.25 => Verdict::Warn,
+            _ => Verdict::Pass,
+        };
+        if verdict > check.verdict {
+            check.verdict = verdict;
+            check.finding +=
+                &format!("; F had to be moved by {moved:.2} nats when the training ended");
+            check.meaning = format!(
+                "densities of neighbouring times do not fit together, which no F(t) can mend: {}.",
+                remedy.levels()
+            );
+        }
+        check
+    }
+
+    fn check_sums(&self, remedy: &Remedy) -> Check {
         let (worst, verdict) = self.worst().unwrap_or((
             LevelSum {
                 time: 0.0,
@@ -135,7 +162,9 @@ impl Sum {
             verdict,
             finding,
             meaning,
-            limits: "warn beyond 5 % at any level, fail beyond 10 %, if more than four standard errors; warn with an error above 5 %".into(),
+            limits: "warn beyond 5 % at any level, fail beyond 10 %, if more than four standard errors; warn with an error above 5 %; warn where F was moved by 0.25 nats \
+                     in the end, fail by 1 nat"
+                .into(),
         }
     }
 }

@@ -88,6 +88,7 @@ fn diagnosis(
         history: None,
         compares_levels: None,
         only_trained: false,
+        levelled: None,
     };
     let settings = DiagnosisSettings {
         classified: 2000,
@@ -144,6 +145,24 @@ fn wrong_models_fail_what_finds_them() {
     assert!(verdict(&found, "calibration") > Verdict::Pass);
     assert_eq!(verdict(&found, "shares"), Verdict::Pass);
     assert_eq!(verdict(&found, "generated samples"), Verdict::Pass);
+    // Divided by its sum it is the truth, and has no better likelihood.
+    assert!((found.held_out.log_sum - 2.5 * (1.0 - 1e-3)).abs() < 1e-9);
+    assert!(found.held_out.nats.mean < 0.0);
+    let plain = Remedy {
+        compares_levels: None,
+        over_fitted: false,
+        usual: "score-entropy+diffclf",
+    };
+    // Levels that were moved far to add up to one are told.
+    let right = diagnosis(&truth, &target, None).sum;
+    for (mean, expected) in [
+        (0.1, Verdict::Pass),
+        (-0.6, Verdict::Warn),
+        (3.0, Verdict::Fail),
+    ] {
+        let moved = Some(Estimate { mean, error: 0.0 });
+        assert_eq!(right.check(&plain, moved).verdict, expected);
+    }
     // A magnet of the opposite field: all is right but the weights of the phases.
     let mirrored = exact(&magnet(-0.05), "uniform");
     let found = diagnosis(&mirrored, &target, Some(&mirrored));
@@ -252,6 +271,7 @@ fn rows_that_are_none_are_refused() {
             history: None,
             compares_levels: None,
             only_trained: false,
+            levelled: None,
         };
         StatesDiagnosis::run(&subject, DiagnosisSettings::default(), &mut |_| ())
     };

@@ -140,6 +140,33 @@ pub trait Verdicts {
     fn path(&self) -> &PathOverlap;
 }
 
+/// [`Verdicts`] of a diagnosis whose fields have these names.
+macro_rules! impl_verdicts {
+    ($of:ty) => {
+        impl $crate::metric::diagnose::Verdicts for $of {
+            fn verdict(&self) -> $crate::metric::diagnose::Verdict {
+                self.verdict
+            }
+            fn checks(&self) -> &[$crate::metric::diagnose::Check] {
+                &self.checks
+            }
+            fn effective_rows(&self) -> f64 {
+                self.effective_rows
+            }
+            fn nats(&self) -> $crate::metric::Estimate {
+                self.held_out.nats
+            }
+            fn calibration(&self) -> &$crate::metric::diagnose::Calibration {
+                &self.calibration
+            }
+            fn path(&self) -> &$crate::metric::diagnose::PathOverlap {
+                &self.path
+            }
+        }
+    };
+}
+pub(crate) use impl_verdicts;
+
 /// A model and rows as checks of its levels see them: rows of numbers (coordinates, or symbols), how they become noise, and log-densities of
 /// noisy ones.
 pub trait ByLevel {
@@ -278,26 +305,7 @@ pub struct Diagnosis {
     pub held_out: HeldOut,
 }
 
-impl Verdicts for Diagnosis {
-    fn verdict(&self) -> Verdict {
-        self.verdict
-    }
-    fn checks(&self) -> &[Check] {
-        &self.checks
-    }
-    fn effective_rows(&self) -> f64 {
-        self.effective_rows
-    }
-    fn nats(&self) -> Estimate {
-        self.held_out.nats
-    }
-    fn calibration(&self) -> &Calibration {
-        &self.calibration
-    }
-    fn path(&self) -> &PathOverlap {
-        &self.path
-    }
-}
+impl_verdicts!(Diagnosis);
 
 impl Diagnosis {
     /// Number of the parts that `progress` counts.
