@@ -236,6 +236,26 @@ mod tests {
     use diffclf_experiments::Recipe;
     use diffclf_run::bridge::{Endpoint, VelocityOrigin};
 
+    /// The program breaks longer lines at 100 columns, wherever they are, and leaves rags.
+    #[test]
+    fn what_stands_after_the_flags_fits_on_the_lines() {
+        fn walk(command: &clap::Command, wide: &mut Vec<String>) {
+            let text = command.get_after_help().map(ToString::to_string);
+            let lines = text.iter().flat_map(|text| text.lines());
+            wide.extend(
+                lines
+                    .filter(|line| line.chars().count() > 100)
+                    .map(String::from),
+            );
+            for inner in command.get_subcommands() {
+                walk(inner, wide);
+            }
+        }
+        let mut wide = Vec::new();
+        walk(&Cli::command(), &mut wide);
+        assert_eq!(wide, Vec::<String>::new());
+    }
+
     /// Flags that take numbers, as clap knows them, are those that `extremes.rs` tries with extreme values.
     #[test]
     fn every_number_has_its_extremes() {

@@ -31,8 +31,8 @@ Start here:
   diffclf sample runs/mine/model.safetensors -n 10000 -o new.npy
 
 Each command explains itself: diffclf train --help
-Exit codes: 0 success, 1 failed run or check, 2 wrong usage or input, 3 numerical failure, 4 passed with warnings
-(diagnose), 130 interrupted.";
+Exit codes: 0 success, 1 failed run or check, 2 wrong usage or input, 3 numerical failure, 4 passed
+with warnings (diagnose), 130 interrupted.";
 
 /// Learn energies (log-densities, mode weights included) from samples.
 #[derive(Debug, Parser)]

@@ -126,6 +126,7 @@ def learn(
     *,
     energies: tuple[ArrayLike, ArrayLike] | None = None,
     other_energies: tuple[ArrayLike, ArrayLike] | None = None,
+    sample_weight: tuple[ArrayLike, ArrayLike] | None = None,
     levels: int = 33,
     samples: int = 4096,
     end_samples: int = 16384,
@@ -143,14 +144,18 @@ def learn(
         The energies (kT) of each state at its own samples. Without them the difference is that of the learned densities.
     other_energies
         The energies of B at samples of A and of A at samples of B, for a direct BAR beside it.
+    sample_weight
+        Weights of the samples of A and of B, either of them None.
     levels, samples, end_samples
         Times along the path, samples at each, samples of built-in systems at the ends.
     """
     own = energies or (None, None)
     other = other_energies or (None, None)
+    weights = sample_weight or (None, None)
     with scratch() as folder:
         request = {
             "rows": [_file(part, name, folder, model.columns) for part, name in ((x, "x"), (end, "end"))],
+            "weights": [_values(part, f"sample_weight{k}", folder) for k, part in enumerate(weights)],
             "own": [_values(part, f"energies{k}", folder) for k, part in enumerate(own)],
             "other": [_values(part, f"other_energies{k}", folder) for k, part in enumerate(other)],
             "levels": _whole(levels, "levels"),

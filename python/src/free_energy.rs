@@ -89,6 +89,7 @@ pub fn free_energy_ti<'py>(
 #[pyo3(from_item_all)]
 pub struct LearnRequest {
     rows: [Option<PathBuf>; 2],
+    weights: [Option<PathBuf>; 2],
     own: [Option<PathBuf>; 2],
     other: [Option<PathBuf>; 2],
     levels: usize,
@@ -107,6 +108,7 @@ pub fn free_energy_learn<'py>(
     let found = detached(py, || {
         let state = |k: usize| StateFiles {
             rows: request.rows[k].clone(),
+            weights: request.weights[k].clone(),
             own: request.own[k].clone(),
             other: request.other[k].clone(),
         };

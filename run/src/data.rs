@@ -1,25 +1,29 @@
 //! `DataSet`: where training rows come from, a memory-mapped file, an array in memory, a fixed set drawn from a system, or a system
 //! sampled afresh. It owns what it holds, so that a training can outlive whoever opened it.
 
+mod array;
+mod prepared;
+
+pub use array::Array;
+pub use prepared::{Feed, Prepared};
+
 use crate::error::{DataFault, Error, Result};
 use crate::files::MappedNpy;
 use crate::memory::refuse_rows;
 use crate::notice::Notice;
 use crate::origin::Origin;
-use crate::resolve::held_out_rows;
 use crate::values::{MOST_VIEWED, Mapped, Stored, Values};
 use crate::weights::GivenWeights;
 use crate::words;
 use crate::words::Setting;
-use diffclf::energy::{Coordinates, ModelSpec, Moments};
-use diffclf::format::npy::{ColumnStatistics, Npy, write_npy};
-use diffclf::format::{sha256_hex, sha256_of};
+use diffclf::energy::{Coordinates, Moments};
+use diffclf::format::npy::{ColumnStatistics, Npy};
+use diffclf::format::sha256_hex;
 use diffclf::model::DataRecord;
 use diffclf::particles::View;
-use diffclf::rng::{Part, Purpose};
+use diffclf::rng::Purpose;
 use diffclf::system::{GaussianMixture, System};
-use diffclf::train::{Resampled, Shuffled, Source, Table, Turned};
-use diffclf::weights::{RowWeights, kept};
+use diffclf::weights::RowWeights;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -43,68 +47,6 @@ enum Rows {
     Array(Array, usize),
     Drawn(Arc<System>, Arc<Vec<f32>>),
     Fresh(Arc<System>),
-}
-
-/// Numbers in memory, row-major, whoever owns them: nothing is copied.
-#[derive(Clone)]
-pub enum Array {
-    /// In single precision.
-    F32(Arc<dyn AsRef<[f32]> + Send + Sync>),
-    /// In double precision.
-    F64(Arc<dyn AsRef<[f64]> + Send + Sync>),
-}
-
-impl Array {
-    pub(crate) fn len(&self) -> usize {
-        match self {
-            Self::F32(values) => (**values).as_ref().len(),
-            Self::F64(values) => (**values).as_ref().len(),
-        }
-    }
-
-    /// Where the first number lies.
-    pub fn address(&self) -> usize {
-        match self {
-            Self::F32(values) => (**values).as_ref().as_ptr().addr(),
-            Self::F64(values) => (**values).as_ref().as_ptr().addr(),
-        }
-    }
-
-    /// Digest of the .npy file that would hold it.
-    pub(crate) fn sha256(&self, shape: &[usize]) -> Result<String> {
-        let digest = match self {
-            Self::F32(values) => sha256_of(|writer| write_npy(shape, (**values).as_ref(), writer)),
-            Self::F64(values) => sha256_of(|writer| write_npy(shape, (**values).as_ref(), writer)),
-        };
-        Ok(digest?)
-    }
-
-    /// The numbers from `first` on.
-    pub fn copy_f64(&self, first: usize, out: &mut [f64]) {
-        match self {
-            Self::F32(values) => {
-                for (out, x) in out.iter_mut().zip(&(**values).as_ref()[first..]) {
-                    *out = f64::from(*x);
-                }
-            }
-            Self::F64(values) => {
-                let count = out.len();
-                out.copy_from_slice(&(**values).as_ref()[first..][..count]);
-            }
-        }
-    }
-}
-
-impl From<Vec<f32>> for Array {
-    fn from(values: Vec<f32>) -> Self {
-        Self::F32(Arc::new(values))
-    }
-}
-
-impl From<Vec<f64>> for Array {
-    fn from(values: Vec<f64>) -> Self {
-        Self::F64(Arc::new(values))
-    }
 }
 
 impl DataSet {
@@ -446,139 +388,6 @@ impl DataSet {
     }
 }
 
-/// An endpoint's rows in the model's coordinates.
-#[derive(Clone)]
-pub enum Prepared {
-    /// A table to shuffle.
-    Fixed(Arc<Values>, Coordinates),
-    /// A system to draw from at every step.
-    Fresh(Arc<System>, Coordinates),
-}
-
-/// Sources of one endpoint.
-pub struct Feed {
-    /// Rows to train on.
-    pub train: Arc<dyn Source>,
-    /// Rows never trained on, and how many there are.
-    pub held_out: Option<(Arc<dyn Source>, usize)>,
-}
-
-impl Feed {
-    /// The same rows, each turned at random.
-    pub fn turned(self, spec: &ModelSpec, seed: u64) -> Result<Self> {
-        let particles = spec.network.particles().unwrap_or(1);
-        let points = if spec.without_centre {
-            particles.saturating_sub(1)
-        } else {
-            particles
-        };
-        let space = spec.dim / points.max(1);
-        let turned = |rows, part| -> Result<Arc<dyn Source>> {
-            let about_centre = !spec.without_centre;
-            Ok(Arc::new(Turned::new(
-                rows,
-                seed,
-                part,
-                space,
-                about_centre,
-            )?))
-        };
-        Ok(Self {
-            train: turned(self.train, Part::Training)?,
-            held_out: match self.held_out {
-                Some((rows, count)) => Some((turned(rows, Part::HeldOut)?, count)),
-                None => None,
-            },
-        })
-    }
-}
-
-impl Prepared {
-    /// Rows that are trained on and rows that are held out (of weighted ones those that stand for them with equal weights), up to `most` of each, spread over the table and in its order (which is that of time in a
-    /// series); none where rows are drawn afresh. Numbers are rounded as in training.
-    pub fn shares(
-        &self,
-        (endpoint, seed): (usize, u64),
-        held_out: f64,
-        most: usize,
-    ) -> Option<[Vec<f64>; 2]> {
-        let dim = match self {
-            Self::Fixed(_, coordinates) | Self::Fresh(_, coordinates) => coordinates.dim(),
-        };
-        let [train, rest] = self.in_order(endpoint, seed, held_out)?;
-        let kept = |share: &Shuffled| -> Vec<usize> {
-            if !share.is_weighted() {
-                return (0..share.rows()).collect();
-            }
-            let weights: Vec<f64> = (0..share.rows()).map(|k| share.weight(k)).collect();
-            kept(&weights, seed, Purpose::Keep(endpoint as u32))
-        };
-        // Of too many, as many blocks as each has rows, equally far apart: their correlation can still be measured.
-        let read = |share: &Shuffled| -> Vec<f64> {
-            let places = kept(share);
-            let rows = places.len();
-            let (block, apart) = if rows > most {
-                let block = most.isqrt();
-                (block, rows as f64 * block as f64 / most as f64)
-            } else {
-                (rows.max(1), 0.0)
-            };
-            let mut row = vec![0f32; dim];
-            let mut values = Vec::with_capacity(rows.min(most) * dim);
-            for k in 0..rows.min(most) {
-                let first = (apart * (k / block) as f64) as usize;
-                let place = (first + k % block).min(rows - 1);
-                share.copy_in_order(places[place], &mut row);
-                values.extend(row.iter().map(|x| f64::from(*x)));
-            }
-            values
-        };
-        Some([read(&train), read(&rest)])
-    }
-
-    /// Training and held-out rows of an endpoint.
-    pub fn feed(&self, endpoint: usize, batch: usize, seed: u64, held_out: f64) -> Feed {
-        let endpoint = endpoint as u32;
-        match self {
-            Self::Fresh(system, coordinates) => Feed {
-                train: Arc::new(Resampled::new(
-                    endpoint,
-                    system.clone(),
-                    seed,
-                    coordinates.clone(),
-                )),
-                held_out: None,
-            },
-            Self::Fixed(table, coordinates) => {
-                let held_out = held_out_rows(table.rows(), held_out);
-                let (train, rest) =
-                    Shuffled::split(endpoint, table.clone(), coordinates, batch, seed, held_out);
-                Feed {
-                    train: Arc::new(train),
-                    held_out: (held_out > 0).then(|| (Arc::new(rest) as Arc<dyn Source>, held_out)),
-                }
-            }
-        }
-    }
-
-    /// The same rows as they stand in the file, trained on and held out; none where every row is drawn afresh.
-    pub fn in_order(&self, endpoint: usize, seed: u64, held_out: f64) -> Option<[Shuffled; 2]> {
-        let Self::Fixed(table, coordinates) = self else {
-            return None;
-        };
-        let held_out = held_out_rows(table.rows(), held_out);
-        let (train, rest) = Shuffled::split(
-            endpoint as u32,
-            table.clone(),
-            coordinates,
-            1,
-            seed,
-            held_out,
-        );
-        Some([train, rest])
-    }
-}
-
 /// One pass over all rows: every number is checked, columns are measured.
 fn measured(
     name: &str,
@@ -677,121 +486,4 @@ fn system_moments(system: &System) -> Moments {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::files::write_atomic;
-    use diffclf::format::npy::write_npy;
-
-    fn saved(folder: &Path, rows: &[[f64; 2]]) -> std::path::PathBuf {
-        let path = folder.join("data.npy");
-        let values: Vec<f64> = rows.iter().flatten().copied().collect();
-        write_atomic(&path, |writer| write_npy(&[rows.len(), 2], &values, writer)).unwrap();
-        path
-    }
-
-    #[test]
-    fn rows_far_from_zero_keep_their_digits() {
-        let folder = tempfile::tempdir().unwrap();
-        let rows: Vec<[f64; 2]> = (0..50)
-            .map(|i| [1e9 + 0.01 * f64::from(i), -3.0 + 0.02 * f64::from(i)])
-            .collect();
-        let data = DataSet::file(&saved(folder.path(), &rows)).unwrap();
-        let moments = data.moments(&mut Vec::new()).unwrap();
-        let Prepared::Fixed(table, map) = data.prepare(&moments.coordinates()).unwrap() else {
-            panic!("a file is a table")
-        };
-        let (mut sum, mut square) = ([0.0; 2], 0.0);
-        for row in 0..50 {
-            let mut out = [0.0f32; 2];
-            table.copy_row(row, &map, &mut out);
-            for (sum, x) in sum.iter_mut().zip(out) {
-                *sum += f64::from(x);
-                square += f64::from(x) * f64::from(x);
-            }
-        }
-        // Near 1e9 an f64 has 1e-7 of rounding, against a spread of 0.2.
-        assert!(sum.iter().all(|s| s.abs() < 1e-4), "{sum:?}");
-        assert!((square / 100.0 - 1.0).abs() < 1e-5, "{square}");
-    }
-
-    #[test]
-    fn data_without_a_density_are_refused_by_name() {
-        let folder = tempfile::tempdir().unwrap();
-        let refused = |rows: &[[f64; 2]]| {
-            let data = DataSet::file(&saved(folder.path(), rows)).unwrap();
-            data.moments(&mut Vec::new()).unwrap_err().to_string()
-        };
-        let message = refused(&[[1.0, 2.0], [f64::NAN, 2.0]]);
-        assert!(
-            message.contains("row 1, column 0") && message.contains("NaN"),
-            "{message}"
-        );
-        let message = refused(&[[1.0, 1e200], [2.0, 2.0]]);
-        assert!(
-            message.contains("row 0, column 1") && message.contains("rescale"),
-            "{message}"
-        );
-        let message = refused(&[[1.0, 2.0], [3.0, 2.0]]);
-        assert!(message.contains("column 1"), "{message}");
-    }
-
-    #[test]
-    fn a_narrow_column_is_worth_a_word() {
-        let folder = tempfile::tempdir().unwrap();
-        let data = DataSet::file(&saved(folder.path(), &[[1.0, 0.001], [2.0, 0.002]])).unwrap();
-        let mut notices = Vec::new();
-        data.moments(&mut notices).unwrap();
-        assert_eq!(
-            notices,
-            [Notice::NarrowColumns {
-                count: 1,
-                first: 1,
-                columns: 2
-            }]
-        );
-        assert!(notices[0].to_string().contains("column 1"));
-    }
-
-    #[test]
-    fn an_array_in_memory_is_the_file_that_would_hold_it() {
-        let folder = tempfile::tempdir().unwrap();
-        let rows: Vec<[f64; 2]> = (0..9)
-            .map(|i| [1e6 + 0.3 * f64::from(i), (0.7 * f64::from(i)).sin()])
-            .collect();
-        let file = DataSet::file(&saved(folder.path(), &rows)).unwrap();
-        let values: Vec<f64> = rows.iter().flatten().copied().collect();
-        let array = DataSet::from_array("data.npy", values.clone(), 9, 2).unwrap();
-        assert_eq!(array.record(), file.record());
-        let moments = file.moments(&mut Vec::new()).unwrap();
-        assert_eq!(array.moments(&mut Vec::new()).unwrap(), moments);
-        let map = moments.coordinates();
-        let (Prepared::Fixed(a, _), Prepared::Fixed(b, _)) =
-            (array.prepare(&map).unwrap(), file.prepare(&map).unwrap())
-        else {
-            panic!("both are tables")
-        };
-        for row in 0..9 {
-            let mut out = [[0f32; 2]; 2];
-            a.copy_row(row, &map, &mut out[0]);
-            b.copy_row(row, &map, &mut out[1]);
-            assert_eq!(out[0], out[1]);
-        }
-        // Single precision is another file.
-        let single: Vec<f32> = values.iter().map(|x| *x as f32).collect();
-        let single = DataSet::from_array("data.npy", single, 9, 2).unwrap();
-        assert_ne!(single.record().sha256, file.record().sha256);
-        for (rows, dim) in [(8, 2), (0, 2), (9, 0), (usize::MAX, 3)] {
-            let message = DataSet::from_array("x", values.clone(), rows, dim);
-            let message = message.err().unwrap().to_string();
-            assert!(message.contains("18 numbers"), "{message}");
-        }
-    }
-
-    #[test]
-    fn systems_know_their_moments() {
-        let mog = System::by_name("mog40", 3, 0).unwrap();
-        assert_eq!(system_moments(&mog).coordinates(), Coordinates::identity(3));
-        let boxes = system_moments(&System::by_name("boxes", 2, 0).unwrap());
-        assert!(boxes.coordinates().scale.diagonal(0) > 1.0);
-    }
-}
+mod tests;

@@ -64,14 +64,19 @@ pub fn weighted(settings: &Settings, mut sets: Vec<DataSet>) -> Result<Vec<DataS
             let rows = set.record().rows.filter(|_| set.is_given())?;
             Some((set, rows))
         }) else {
-            return Err(Error::Refused(words!(
-                Setting::new(key),
-                " belongs to rows that are given; leave it out where rows are drawn from a system, or where there are none"
-            )));
+            return Err(weights_of_drawn_rows(key));
         };
         sets.insert(k, set.with_weights(GivenWeights::file(path, rows)?)?);
     }
     Ok(sets)
+}
+
+/// Weights were named by this setting, but rows are not given.
+pub fn weights_of_drawn_rows(key: &'static str) -> Error {
+    Error::Refused(words!(
+        Setting::new(key),
+        " belongs to rows that are given; leave it out where rows are drawn from a system, or where there are none"
+    ))
 }
 
 #[cfg(test)]

@@ -21,8 +21,10 @@ Examples:
   diffclf anneal runs/mine/model.safetensors -o samples.npy
   diffclf anneal runs/mog40/model.safetensors --target mog40 -o exact.npy --weights w.npy
   diffclf anneal runs/mog40/model.safetensors --target mog40 --contest --diffusion -o exact.npy
-  diffclf anneal runs/mine --target-energy '2*(1 - cos(phi)) + 0.5*psi^2' -o boltzmann.npy --weights w.npy
-  diffclf anneal runs/mine/model.safetensors --method exchange --levels 24 -n 64 --moves 4 -o samples.npy
+  diffclf anneal runs/mine --target-energy '2*(1 - cos(phi)) + 0.5*psi^2' -o boltzmann.npy \\
+      --weights w.npy
+  diffclf anneal runs/mine/model.safetensors --method exchange --levels 24 -n 64 --moves 4 \\
+      -o samples.npy
 
 Without --target the samples are those of the model's density at its smallest time, corrected for
 all errors of the way. With --target the last marginal is replaced by the exact density of a system:

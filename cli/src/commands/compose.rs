@@ -19,7 +19,8 @@ use serde_json::json;
 
 const EXAMPLES: &str = "\
 Examples:
-  diffclf compose \"A and B\" --model A=rings/model.safetensors --model B=boxes/model.safetensors -o both.npy
+  diffclf compose \"A and B\" --model A=rings/model.safetensors --model B=boxes/model.safetensors \\
+      -o both.npy
   diffclf compose \"0.3*A or 0.7*B\" --model A=a.safetensors --model B=b.safetensors -o either.npy
   diffclf compose \"A^0.5\" --model A=a.safetensors -o warm.npy --adaptive 0.9 --moves 16
   diffclf compose \"A and not B\" --model A=a.safetensors --system B=two-modes -o rest.npy

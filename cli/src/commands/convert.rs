@@ -14,8 +14,9 @@ Examples:
   diffclf convert a.xtc b.xtc c.xtc -o all.dcd
   diffclf convert frames.npy --topology beads.pdb -o frames.pdb
 
-Lengths are in nm inside, as in mdtraj: .xtc files are in nm, .dcd and .pdb files in Angstrom and are converted, arrays (.npy, .npz) are
-taken to be in nm. Other commands read .xtc, .dcd and .pdb files directly, with all atoms. .xtc rounds to 0.001 nm beyond nine atoms.";
+Lengths are in nm inside, as in mdtraj: .xtc files are in nm, .dcd and .pdb files in Angstrom and
+are converted, arrays (.npy, .npz) are taken to be in nm. Other commands read .xtc, .dcd and .pdb
+files directly, with all atoms. .xtc rounds to 0.001 nm beyond nine atoms.";
 
 /// Frames of atoms from one format to another.
 #[derive(Debug, clap::Args)]

@@ -14,7 +14,7 @@ const PAGE: &str = "diffclf-demo.html";
 /// See in at most two minutes what the program is for.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Trains two small models of a mixture with mode weights 2/3 and 1/3, prints a table and writes a page \
+    after_help = "Trains two small models of a mixture with mode weights 2/3 and 1/3, prints a table and writes a page\n\
                   with pictures. Without -o, an existing page is not touched: the new one gets the next free number."
 )]
 pub struct Args {

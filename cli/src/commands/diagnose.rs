@@ -15,7 +15,7 @@ const EXAMPLES: &str = "\
 Examples:
   diffclf diagnose runs/mine samples.npy
   diffclf diagnose model.safetensors new-samples.npy --json verdict.json
-  diffclf diagnose runs/mog40                   a built-in system needs no file: rows are drawn afresh
+  diffclf diagnose runs/mog40           (a built-in system needs no file: rows are drawn afresh)
 
 Give rows that were not trained on if you have them. If you give the very file of the training, the
 rows held out there are found and used. Each check ends in pass, warn or fail, with what it means

@@ -14,19 +14,24 @@ use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
-  diffclf observe chains.npy --chains 100 --of phi=dihedral:0-1-2-3 --of psi=dihedral:1-2-3-4 --reference data.npy --states phi=0
-  diffclf observe chains.xtc --of end=distance:0-9 --of bend=angle:0-4-9 -o values.npy --picture surface.svg
-  diffclf observe mb.npy --of x=x:0 --of y=x:1 --reference exact.npy --bins 100 --limits=-1.8,1.1,-0.5,2
+  diffclf observe chains.npy --chains 100 --of phi=dihedral:0-1-2-3 --of psi=dihedral:1-2-3-4 \\
+      --reference data.npy --states phi=0
+  diffclf observe chains.xtc --of end=distance:0-9 --of bend=angle:0-4-9 -o values.npy \\
+      --picture surface.svg
+  diffclf observe mb.npy --of x=x:0 --of y=x:1 --reference exact.npy --bins 100 \\
+      --limits=-1.8,1.1,-0.5,2
   diffclf observe chains.npy --tica reference.npz --reference data.npy --limits=-0.9,2.81,-1.41,0.56
   diffclf observe chains.npy --tica-lag 20 --components 2 --reference data.npy
 
-The plane of the first two observables gives the free energy surface, and with --reference the Jensen-Shannon divergence (natural
-logarithm, over the range of both sets unless --limits) and the PMF error (squared, kT^2, with cells for all that lies outside), each
-beside its floor: what two random halves of the reference have. Errors of means and weights are by effective numbers of frames;
+The plane of the first two observables gives the free energy surface, and with --reference the
+Jensen-Shannon divergence (natural logarithm, over the range of both sets unless --limits) and the
+PMF error (squared, kT^2, with cells for all that lies outside), each beside its floor: what two
+random halves of the reference have. Errors of means and weights are by effective numbers of frames;
 frames of several chains stand chain after chain, as simulate writes them.
 
-Slow coordinates (TICA) are made of all distances of the particles and the dihedrals of consecutive ones, given as mean and
-coefficients, or fitted to the reference (to the frames, if there is none) with a lag in frames.";
+Slow coordinates (TICA) are made of all distances of the particles and the dihedrals of consecutive
+ones, given as mean and coefficients, or fitted to the reference (to the frames, if there is none)
+with a lag in frames.";
 
 /// Observables of frames, and their distances from a reference.
 #[derive(Debug, clap::Args)]

@@ -33,8 +33,10 @@ Interpolants carry rows of one endpoint to the other, along their velocity; trai
 energy:
   diffclf train a.npy --end b.npy --objective dsm+diffclf+velocity -o runs/bridge
   diffclf sample runs/bridge --rows b.npy -o like_a.npy
-  diffclf sample runs/bridge --rows a.npy --towards end -o like_b.npy --method interpolant-sde --g 0.5
-  diffclf sample runs/bridge --rows b.npy -o like_a.npy --method interpolant-sde --g '{kind = \"bridge\", factor = 0.5}'
+  diffclf sample runs/bridge --rows a.npy --towards end -o like_b.npy --method interpolant-sde \\
+      --g 0.5
+  diffclf sample runs/bridge --rows b.npy -o like_a.npy --method interpolant-sde \\
+      --g '{kind = \"bridge\", factor = 0.5}'
 flow is deterministic, interpolant-sde adds noise g(t) all along: the law of the result is the same
 for every g, a larger one forgives more errors of the velocity and wants more steps. Both stop at
 the time of the model's grid next to the endpoint, whose little noise stays in the samples.

@@ -22,24 +22,31 @@ use std::time::Duration;
 
 const EXAMPLES: &str = "\
 Examples:
-  diffclf simulate runs/mb --chains 10 --frames 2000 --thin 50 --step 0.005 --temperature 23 --masses 0.5 -o chains.npy
-  diffclf simulate A --system A=mueller-brown --chains 10 --step 0.005 --temperature 23 --masses 0.5 -o exact.npy
+  diffclf simulate runs/mb --chains 10 --frames 2000 --thin 50 --step 0.005 --temperature 23 \\
+      --masses 0.5 -o chains.npy
+  diffclf simulate A --system A=mueller-brown --chains 10 --step 0.005 --temperature 23 \\
+      --masses 0.5 -o exact.npy
   diffclf simulate runs/aldp --start frames.npy --chains 100 --units nm --step 2 --temperature 300 \\
-      --masses 12.011,14.007,12.011,12.011,14.007 --bonds 0-1,1-2,2-3,3-4 --frames 1000 --thin 50 -o chains.xtc
-  diffclf simulate A --system A=go:native.pdb --topology native.pdb --chains 20 --units nm --step 5 --temperature 340 -o folding.xtc
-  diffclf simulate \"A and B\" --model A=a.safetensors --model B=b.safetensors --start rows.npy --step 0.01 -o both.npy
+      --masses 12.011,14.007,12.011,12.011,14.007 --bonds 0-1,1-2,2-3,3-4 --frames 1000 --thin 50 \\
+      -o chains.xtc
+  diffclf simulate A --system A=go:native.pdb --topology native.pdb --chains 20 --units nm \\
+      --step 5 --temperature 340 -o folding.xtc
+  diffclf simulate \"A and B\" --model A=a.safetensors --model B=b.safetensors --start rows.npy \\
+      --step 0.01 -o both.npy
 
-The force is kT times the score at the energy's smallest time (or --time), in the coordinates of the data. Units: with --units nm or
-angstrom the coordinates are that, --step is in fs, --friction in 1/ps, --temperature in K and --masses in u. With reduced units
-(the default) the temperature is kT in mass length^2 / time^2, and the others follow.
+The force is kT times the score at the energy's smallest time (or --time), in the coordinates of the
+data. Units: with --units nm or angstrom the coordinates are that, --step is in fs, --friction in
+1/ps, --temperature in K and --masses in u. With reduced units (the default) the temperature is kT
+in mass length^2 / time^2, and the others follow.
 
-Chains start at the first rows of --start; a model of a built-in system, or a system, needs none. An .npy result is float64 with all
-frames of the first chain, then of the second; .xtc and .dcd have a file for each chain (NAME-0.xtc, NAME-1.xtc) in nm or Angstrom as
-the format wants it. Results do not depend on the number of threads. An interrupted simulation goes on, to the same bytes, with the
+Chains start at the first rows of --start; a model of a built-in system, or a system, needs none. An
+.npy result is float64 with all frames of the first chain, then of the second; .xtc and .dcd have a
+file for each chain (NAME-0.xtc, NAME-1.xtc) in nm or Angstrom as the format wants it. Results do
+not depend on the number of threads. An interrupted simulation goes on, to the same bytes, with the
 same command; --force starts it anew.
 
-Chains that leave the data (their energies, bond lengths or coordinates go far beyond those of --data) are named; nothing of them is
-dropped.";
+Chains that leave the data (their energies, bond lengths or coordinates go far beyond those of
+--data) are named; nothing of them is dropped.";
 
 /// Draws of a system by which chains that leave it are noticed.
 const DATA_ROWS: usize = 4096;

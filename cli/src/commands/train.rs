@@ -52,7 +52,8 @@ data.sha256. A run that was stopped in any way, even by kill -9, continues with 
 with the very bytes of an uninterrupted run (on the same kind of machine, whatever the number of
 threads). With more --steps than it had, a run that came to its end gets a further stage.
 
-Exit codes: 0 success, 1 failed, 2 wrong usage or input, 3 numbers became infinite or NaN, 130 interrupted.",
+Exit codes: 0 success, 1 failed, 2 wrong usage or input, 3 numbers became infinite or NaN,
+130 interrupted.",
         objectives = help::objectives(),
         of_states = StatesObjectiveName::help().trim_end()
     )

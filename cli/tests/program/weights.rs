@@ -72,6 +72,47 @@ fn rows_count_by_their_weights_in_every_command() {
 }
 
 #[test]
+fn samples_of_states_count_by_their_weights() {
+    let place = Place::new();
+    wells(&place);
+    let rows = |keep: &dyn Fn(usize) -> bool| -> Vec<Vec<f64>> {
+        let all = read_npy(&std::fs::read(place.path("rows.npy")).unwrap()).1;
+        (0..600)
+            .filter(|k| keep(*k))
+            .map(|k| vec![all[k]])
+            .collect()
+    };
+    let energies = |rows: &[Vec<f64>]| -> Vec<Vec<f64>> {
+        rows.iter().map(|x| vec![0.5 * x[0] * x[0]]).collect()
+    };
+    // Weights 0 and 1 say no more than a file without the rows of weight 0.
+    let (all, some) = (rows(&|_| true), rows(&|k| k % 3 != 0));
+    let counts = (0..600)
+        .map(|k| vec![f64::from(u8::from(k % 3 != 0))])
+        .collect::<Vec<_>>();
+    write_rows(&place.path("counts.npy"), &counts);
+    write_rows(&place.path("some.npy"), &some);
+    write_rows(&place.path("u-all.npy"), &energies(&all));
+    write_rows(&place.path("u-some.npy"), &energies(&some));
+    place.run(&format!("train rows.npy --end some.npy -o m {SMALL}"));
+    let learn = |flags: &str| {
+        place.run(&format!("free-energy learn {flags} --model m/model.safetensors --path-levels 5 --path-samples 100 --json l.json --force"));
+        place.text("l.json")
+    };
+    let weighted =
+        learn("rows.npy some.npy --energy-a u-all.npy --energy-b u-some.npy --weights counts.npy");
+    let without = learn("some.npy some.npy --energy-a u-some.npy --energy-b u-some.npy");
+    assert_eq!(weighted, without);
+    let unweighted = learn("rows.npy some.npy --energy-a u-all.npy --energy-b u-some.npy");
+    assert_ne!(weighted, unweighted);
+    place.refused(
+        "free-energy learn rows.npy some.npy --end-weights counts.npy --model m/model.safetensors",
+        2,
+        &["counts.npy", "600 numbers, expected 400"],
+    );
+}
+
+#[test]
 fn a_finished_run_goes_on() {
     let place = Place::new();
     wells(&place);

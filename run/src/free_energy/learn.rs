@@ -4,6 +4,7 @@ use crate::error::{Error, Result};
 use crate::files::MappedNpy;
 use crate::machine::Machine;
 use crate::memory::refuse_rows;
+use crate::weights::{GivenWeights, weights_of_drawn_rows};
 use crate::words;
 use crate::words::Setting;
 use diffclf::free_energy::{
@@ -13,6 +14,7 @@ use diffclf::free_energy::{
 use diffclf::model::{Content, Model};
 use diffclf::rng::Purpose;
 use diffclf::system::System;
+use diffclf::weights::kept;
 use std::path::{Path, PathBuf};
 
 /// What is asked for.
@@ -35,6 +37,8 @@ pub struct LearnedRequest {
 pub struct StateFiles {
     /// Its samples.
     pub rows: Option<PathBuf>,
+    /// Their weights.
+    pub weights: Option<PathBuf>,
     /// Its energy at them.
     pub own: Option<PathBuf>,
     /// The other state's energy at them.
@@ -66,6 +70,22 @@ struct End {
     own: Option<Vec<f64>>,
     /// The other state's energy.
     other: Option<Vec<f64>>,
+}
+
+impl End {
+    /// The samples at these places, with their energies.
+    fn at(&self, places: &[usize], dim: usize) -> Self {
+        let energies = |all: &Option<Vec<f64>>| -> Option<Vec<f64>> {
+            let all = all.as_ref()?;
+            Some(places.iter().map(|place| all[*place]).collect())
+        };
+        let row = |place: &usize| &self.rows[place * dim..][..dim];
+        Self {
+            rows: places.iter().flat_map(row).copied().collect(),
+            own: energies(&self.own),
+            other: energies(&self.other),
+        }
+    }
 }
 
 impl LearnedRequest {
@@ -129,11 +149,23 @@ impl LearnedRequest {
         let rows = endpoint_rows(content, endpoint, file, self.end_samples, self.seed)?;
         let count = rows.len() / content.spec.dim;
         if file.is_some() {
-            return Ok(End {
+            let end = End {
                 own: energies_of(&files.own, count)?,
                 other: energies_of(&files.other, count)?,
                 rows,
-            });
+            };
+            let Some(path) = &files.weights else {
+                return Ok(end);
+            };
+            // Errors of the estimates are those of rows that count alike.
+            let weights = GivenWeights::file(path, count)?.values;
+            let keep = Purpose::Keep(endpoint as u32);
+            return Ok(end.at(&kept(weights.values(), self.seed, keep), content.spec.dim));
+        }
+        if files.weights.is_some() {
+            return Err(weights_of_drawn_rows(
+                ["weights", "end_weights"][endpoint.min(1)],
+            ));
         }
         let systems = [trained_system(content, 0), trained_system(content, 1)];
         let mut data = rows.clone();

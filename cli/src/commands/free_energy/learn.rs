@@ -18,9 +18,11 @@ use std::time::Duration;
 const EXAMPLES: &str = "\
 Examples:
   diffclf free-energy learn a.npy b.npy --energy-a u_a.npy --energy-b u_b.npy -o runs/ab
-  diffclf free-energy learn a.npy b.npy --energy-a u_a.npy --energy-b u_b.npy --objective dsm -o runs/dsm
+  diffclf free-energy learn a.npy b.npy --energy-a u_a.npy --energy-b u_b.npy --objective dsm \\
+      -o runs/dsm
   diffclf free-energy learn --system pair-a --end-system pair-b --dim 8 -o runs/pair
-  diffclf free-energy learn a.npy b.npy --model runs/ab/model.safetensors --energy-a u_a.npy --energy-b u_b.npy
+  diffclf free-energy learn a.npy b.npy --model runs/ab/model.safetensors --energy-a u_a.npy \\
+      --energy-b u_b.npy
 
 a.npy and b.npy hold samples of the two states; u_a.npy the reduced energy of state A (kT) at the
 samples of A, u_b.npy that of B at the samples of B. An interpolant energy between them is trained
@@ -100,7 +102,8 @@ pub fn run(mut args: Args) -> Result<()> {
         ));
     }
     args.settings.end = args.settings.end.take().or(args.second.take());
-    if !args.settings.settings()?.has_end() {
+    let settings = args.settings.settings()?;
+    if !settings.has_end() {
         return Err(Error::Usage(
             "a free-energy difference needs two states: give A.npy and B.npy, or --system and --end-system".into(),
         ));
@@ -109,12 +112,14 @@ pub fn run(mut args: Args) -> Result<()> {
     let asked = LearnedRequest {
         states: [
             StateFiles {
-                rows: args.settings.data.clone(),
+                rows: settings.data.clone(),
+                weights: settings.weights.clone(),
                 own: args.energy_a.clone(),
                 other: args.energy_b_at_a.clone(),
             },
             StateFiles {
-                rows: args.settings.end.clone(),
+                rows: settings.end.clone(),
+                weights: settings.end_weights.clone(),
                 own: args.energy_b.clone(),
                 other: args.energy_a_at_b.clone(),
             },
@@ -122,7 +127,7 @@ pub fn run(mut args: Args) -> Result<()> {
         levels: args.path_levels,
         samples: args.path_samples,
         end_samples: args.end_samples,
-        seed: args.settings.seed.unwrap_or(0),
+        seed: settings.seed.unwrap_or(0),
     };
     let found = asked.run(&model, &args.machine.machine())?;
     args.output.give(&learn(&found))

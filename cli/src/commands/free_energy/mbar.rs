@@ -15,7 +15,8 @@ Examples:
   diffclf free-energy mbar u_kn.npy --counts 500,500,0,500
   diffclf free-energy mbar u_nk.npy --transposed --counts 1000x12 --subsample --page overlap.html
   diffclf free-energy mbar u_kn.npy --counts 500x4 --observable x.npy --state 2
-  diffclf free-energy mbar u_kn.npy --counts 500x4 --coordinate x.npy --bins -2,2,40 --json surface.json
+  diffclf free-energy mbar u_kn.npy --counts 500x4 --coordinate x.npy --bins -2,2,40 \\
+      --json surface.json
   diffclf free-energy mbar u_kn.npy --counts 500x4 --perturbed u_new.npy --bootstrap 100
 
 u_kn.npy holds the reduced energy (kT) of every sample in every state, one row per state; samples

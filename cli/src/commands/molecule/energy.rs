@@ -15,9 +15,11 @@ use std::path::PathBuf;
 const EXAMPLES: &str = "\
 Examples:
   diffclf molecule energy --topology aldp.prmtop --coordinates aldp.crd --lambda vacuum,0,1
-  diffclf molecule energy --topology aldp.prmtop --coordinates frames.npy --lambda 1 --forces forces.npy
+  diffclf molecule energy --topology aldp.prmtop --coordinates frames.npy --lambda 1 \\
+      --forces forces.npy
 
-Prints the terms at the first set of coordinates; polar is the energy of generalised Born at full charges, of which lambda^2 counts.";
+Prints the terms at the first set of coordinates; polar is the energy of generalised Born at full
+charges, of which lambda^2 counts.";
 
 /// Energies and forces at given coordinates.
 #[derive(Debug, clap::Args)]

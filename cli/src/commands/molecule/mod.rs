@@ -10,10 +10,12 @@ use std::path::PathBuf;
 const EXAMPLES: &str = "\
 Examples:
   diffclf molecule energy --topology aldp.prmtop --coordinates aldp.crd
-  diffclf molecule sample --topology aldp.prmtop --coordinates aldp.crd --lambda 0,1 --frames 10000 -o runs/aldp
+  diffclf molecule sample --topology aldp.prmtop --coordinates aldp.crd --lambda 0,1 \\
+      --frames 10000 -o runs/aldp
 
-Topologies are Amber's .prmtop (.parm7) without periodic box, coordinates Amber's .crd, .inpcrd or .rst7 in text, or rows of a .npy file in
-nm. Energies are kJ/mol, lengths nm, times ps, free energies kT.";
+Topologies are Amber's .prmtop (.parm7) without periodic box, coordinates Amber's .crd, .inpcrd or
+.rst7 in text, or rows of a .npy file in nm. Energies are kJ/mol, lengths nm, times ps, free
+energies kT.";
 
 /// Real molecules: energies, dynamics with replica exchange.
 #[derive(Debug, clap::Args)]

@@ -16,15 +16,19 @@ const EXAMPLES: &str = "\
 Examples:
   diffclf molecule sample --topology aldp.prmtop --coordinates aldp.crd --lambda 0,1 \\
       --temperatures 300,360,430,515,620,740,890,1070 --frames 10000 -o runs/aldp
-  diffclf molecule sample --topology aldp.prmtop --coordinates aldp.crd --lambda vacuum --frames 1000 -o runs/vacuum
+  diffclf molecule sample --topology aldp.prmtop --coordinates aldp.crd --lambda vacuum \\
+      --frames 1000 -o runs/vacuum
 
-A ladder has one copy of the molecule at every temperature in every solvent; neighbours swap their states every --moves steps. Each frame writes
-the coordinates of the coldest copies (frames-lambda-0.npy and so on: nm, centred, float32), and of all copies the energies (energies.npy:
-vacuum, polar, surface in kJ/mol, so that U = vacuum + surface + lambda^2 polar) and the angles phi and psi (angles.npy). record.json tells of
-swaps, round trips, weights of phi > 0 and free energies log(Z_to/Z_from) between the solvents by MBAR over all states, with errors.
+A ladder has one copy of the molecule at every temperature in every solvent; neighbours swap their
+states every --moves steps. Each frame writes the coordinates of the coldest copies
+(frames-lambda-0.npy and so on: nm, centred, float32), and of all copies the energies (energies.npy:
+vacuum, polar, surface in kJ/mol, so that U = vacuum + surface + lambda^2 polar) and the angles phi
+and psi (angles.npy). record.json tells of swaps, round trips, weights of phi > 0 and free energies
+log(Z_to/Z_from) between the solvents by MBAR over all states, with errors.
 
-lambda multiplies the charges inside generalised Born and no others: at 0 the surface term is still there; 'vacuum' has neither.
-Stopped runs go on with --resume, to the same bytes; results do not depend on the number of threads.";
+lambda multiplies the charges inside generalised Born and no others: at 0 the surface term is still
+there; 'vacuum' has neither. Stopped runs go on with --resume, to the same bytes; results do not
+depend on the number of threads.";
 
 /// Frames of a molecule by Langevin dynamics with replica exchange.
 #[derive(Debug, clap::Args)]
