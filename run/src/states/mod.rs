@@ -93,11 +93,6 @@ impl crate::session::Trained for Content {
         terms.map(|t| t.objective.objective().name()).collect()
     }
 
-    fn stages(&self) -> Vec<u64> {
-        let stages = self.record.settings.stages.iter();
-        stages.map(|stage| stage.steps).collect()
-    }
-
     /// Levels are made to add up to one, and held-out rows have the last word.
     fn finish(
         model: &mut StatesModel,

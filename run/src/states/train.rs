@@ -8,7 +8,7 @@ use crate::last_word::HeldOutRows;
 use crate::named::Named;
 use crate::notice::Notice;
 use crate::prepare::HELD_OUT_DRAWS;
-use crate::resolve::Filling;
+use crate::resolve::{Filling, rate};
 use crate::run_folder::RunFolder;
 use crate::session::Session;
 use crate::settings::Settings;
@@ -24,7 +24,7 @@ use diffclf::model::Record;
 use diffclf::objective::{Choice, Term, parse_sum};
 use diffclf::process::{Spacing, TimeGrid, TimeSampler};
 use diffclf::rng::STREAMS;
-use diffclf::train::{Adam, Decay, Rate, StageSettings, State, Trainer};
+use diffclf::train::{Adam, StageSettings, State, Trainer};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -133,11 +133,7 @@ fn resolve(settings: &Settings, rows: &StatesRows) -> Result<Resolved> {
         .get_or_insert(if alone { 1 } else { most.unwrap_or(4).min(4) });
     let steps = *s.steps.get_or_insert(6000);
     let score_steps = *s.score_steps.get_or_insert(0);
-    let rate = Rate {
-        peak: *s.rate.get_or_insert(2e-3),
-        decay: *s.decay.get_or_insert(Decay::Cosine),
-        warm_up: *s.warm_up.get_or_insert(0),
-    };
+    let rate = rate(s, 2e-3);
     let stage = |steps, objectives| StageSettings {
         steps,
         levels,
