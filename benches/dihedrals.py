@@ -63,8 +63,7 @@ def judged(program, folder, rows, name, flags, counts):
     call("surface", run, rows, "--along", "phi", "--along", "psi", "--bins", BINS, "-o", folder / "surface.csv")
     with open(folder / "surface.csv") as file:
         table = list(csv.DictReader(file))
-    key = next(k for k in table[0] if "density" in k.lower() and "error" not in k.lower())
-    learned = np.array([float(line[key] or "inf") for line in table]).reshape(BINS, BINS)
+    learned = np.array([float(line["free_energy"] or "inf") for line in table]).reshape(BINS, BINS)
     learned += np.log(np.exp(-learned).sum())
     enough = counts >= 20
     off = (learned + np.log(np.where(enough, counts, 1) / counts.sum()))[enough]

@@ -8,6 +8,7 @@ mod help;
 mod machine;
 mod opened;
 mod print;
+mod processes;
 mod progress;
 mod settings;
 mod signals;
@@ -20,6 +21,7 @@ use commands::{
     anneal, compare, compose, convert, demo, density, diagnose, evaluate, free_energy, inspect,
     molecule, observe, report, reproduce, rows, sample, selftest, simulate, surface, train, weight,
 };
+use diffclf_run::company::company;
 use std::ffi::OsString;
 
 const EXAMPLES: &str = "\
@@ -78,7 +80,28 @@ pub fn main_with(args: impl IntoIterator<Item = OsString>) -> u8 {
             return u8::try_from(refusal.exit_code()).unwrap_or(error::EXIT_USAGE);
         }
     };
-    let outcome = match command {
+    let told = |error: diffclf_run::Error| {
+        print::note(&format!("{}: {}", error::kind(&error), error::told(&error)));
+        error::exit_code(&error)
+    };
+    let processes = match processes::Processes::join() {
+        Ok(processes) => processes,
+        Err(error) => return told(error),
+    };
+    processes.leave(run(command).map_or_else(told, |()| 0))
+}
+
+fn run(command: Command) -> diffclf_run::Result<()> {
+    let alone = matches!(
+        command,
+        Command::Molecule(_) | Command::Reproduce(_) | Command::Demo(_)
+    );
+    if alone && company().is_some() {
+        return Err(diffclf_run::Error::Usage(
+            "this command is for one process; give it more --threads, or share the cells of reproduce between jobs with --cells 2/8".into(),
+        ));
+    }
+    match command {
         Command::Demo(args) => demo::run(args),
         Command::Train(args) => train::run(*args),
         Command::Evaluate(args) => evaluate::run(args),
@@ -100,12 +123,5 @@ pub fn main_with(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Molecule(args) => molecule::run(args),
         Command::Reproduce(args) => reproduce::run(args),
         Command::Selftest(args) => selftest::run(args),
-    };
-    match outcome {
-        Ok(()) => 0,
-        Err(error) => {
-            print::note(&format!("{}: {}", error::kind(&error), error::told(&error)));
-            error::exit_code(&error)
-        }
     }
 }

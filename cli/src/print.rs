@@ -1,5 +1,7 @@
-//! Standard output and error: a reader that leaves early is no error, and no text out of a file commands the terminal.
+//! Standard output and error: a reader that leaves early is no error, no text out of a file commands the terminal, and of several processes one
+//! speaks.
 
+use diffclf_run::company::leads;
 use diffclf_run::{Error, Result};
 use std::borrow::Cow;
 use std::io::{ErrorKind, Write};
@@ -7,6 +9,9 @@ use std::path::PathBuf;
 
 /// Writes text to standard output. A closed pipe (`| head`) ends the output, not the command.
 pub fn print(text: &str) -> Result<()> {
+    if !leads() {
+        return Ok(());
+    }
     let text = plain(text);
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -20,6 +25,9 @@ pub fn print(text: &str) -> Result<()> {
 
 /// Writes a line to standard error. Nobody may be listening; the work goes on.
 pub fn note(text: &str) {
+    if !leads() {
+        return;
+    }
     let _ = writeln!(std::io::stderr(), "{}", plain(text));
 }
 

@@ -1,6 +1,7 @@
 //! `Progress`: a bar with the time left on a terminal, sparse plain lines elsewhere, silence on request.
 
 use crate::print::plain;
+use diffclf_run::company::leads;
 use diffclf_run::watch::{Bar, duration_text};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{IsTerminal, Write};
@@ -34,7 +35,7 @@ impl Progress {
     /// Work of `total` steps of which `done` are behind us (when a run is resumed).
     pub fn new(label: &str, total: u64, done: u64, quiet: bool) -> Self {
         let now = Instant::now();
-        let shown = if quiet {
+        let shown = if quiet || !leads() {
             Shown::Nothing
         } else if std::io::stderr().is_terminal() {
             Shown::Bar {

@@ -3,6 +3,7 @@
 use crate::error::EXIT_INTERRUPTED;
 use crate::print::note;
 use crate::signals::Ignored;
+use diffclf_run::company::company;
 use diffclf_run::{Error, Result};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,7 +30,12 @@ impl Stop {
                     // Files are whole at any moment, so this loses nothing but the steps since the last checkpoint.
                     std::process::exit(i32::from(EXIT_INTERRUPTED));
                 }
-                note("stopping after this step; once more to stop at once");
+                note(match company() {
+                    None => "stopping after this step; once more to stop at once",
+                    Some(_) => {
+                        "stopping after this step, or now if one of the processes is gone: the last checkpoint goes on with the same command and --resume"
+                    }
+                });
             })
             .map_err(|error| Error::Failed(format!("signals cannot be handled: {error}")))?;
             ignored.restore();

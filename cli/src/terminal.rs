@@ -4,6 +4,7 @@ use crate::error::flag;
 use crate::print::note;
 use crate::progress::Progress;
 use crate::stop::Stop;
+use diffclf_run::company::agreed;
 use diffclf_run::notice::Notice;
 use diffclf_run::{Bar, Result, Watch};
 
@@ -42,6 +43,7 @@ impl Watch for Terminal {
     }
 
     fn stopped(&self) -> bool {
-        self.stop.as_ref().is_some_and(Stop::asked)
+        // Signals reach processes at different moments.
+        self.stop.as_ref().is_some_and(|stop| agreed(stop.asked()))
     }
 }

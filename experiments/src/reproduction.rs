@@ -24,7 +24,8 @@ pub struct Reproduction {
     pub name: String,
     /// How it is computed.
     pub manner: Manner,
-    /// Only cells whose name begins like one of these; all if there are none.
+    /// Only cells whose name begins like one of these; all if there are none. One may be a share, `2/8`: the second of eight equal parts of the
+    /// cells, for jobs that share an experiment.
     pub cells: Vec<String>,
     /// Folder of the results; [`Reproduction::default_folder`] if absent.
     pub output: Option<PathBuf>,
@@ -193,18 +194,26 @@ impl Reproduction {
 
     fn chosen(&self, experiment: &dyn Experiment) -> Result<Vec<String>> {
         let all = experiment.cells();
-        let wanted =
-            |cell: &&String| self.cells.is_empty() || self.cells.iter().any(|p| begins(cell, p));
+        let ((mut which, mut count), mut names) = ((1, 1), Vec::new());
+        for part in &self.cells {
+            match parse_share(part)? {
+                Some(share) => (which, count) = share,
+                None => names.push(part.as_str()),
+            }
+        }
+        let wanted = |cell: &&String| names.is_empty() || names.iter().any(|p| begins(cell, p));
         let chosen: Vec<String> = all.iter().filter(wanted).cloned().collect();
         if chosen.is_empty() {
             return Err(Error::Usage(format!(
                 "no cell of {} begins with {}; expected one of {}",
                 self.name,
-                self.cells.join(" or "),
+                names.join(" or "),
                 all.join(", ")
             )));
         }
-        Ok(chosen)
+        // Neighbours share the first stage of their trainings: a job gets neighbours.
+        let first = |part: usize| part * chosen.len() / count;
+        Ok(chosen[first(which - 1)..first(which)].to_vec())
     }
 
     fn write(
@@ -266,6 +275,21 @@ impl Reproduction {
     }
 }
 
+/// `2/8`: the second of eight.
+fn parse_share(text: &str) -> Result<Option<(usize, usize)>> {
+    let Some((which, count)) = text.split_once('/') else {
+        return Ok(None);
+    };
+    match (which.parse(), count.parse()) {
+        (Ok(which), Ok(count)) if (1..=count).contains(&which) => Ok(Some((which, count))),
+        _ => Err(Error::setting(
+            "cells",
+            text,
+            "a share such as 2/8, from 1/8 to 8/8",
+        )),
+    }
+}
+
 /// All experiments with their cost.
 pub fn list() -> Result<Table> {
     let minutes = |minutes: f64| duration_text(Duration::from_secs_f64(60.0 * minutes));
@@ -316,6 +340,33 @@ mod tests {
             data: None,
             keep: Some(folder.join("kept")),
             force: false,
+        }
+    }
+
+    #[test]
+    fn jobs_share_the_cells() {
+        let place = tempfile::tempdir().unwrap();
+        let mut asked = asked(place.path(), "mog40-dm", 1.0);
+        asked.manner.quick = false;
+        let definition = asked.definition().unwrap();
+        let experiment = definition.experiment(asked.manner).unwrap();
+        let mut of = |cells: &[&str]| {
+            asked.cells = cells.iter().map(|cell| cell.to_string()).collect();
+            asked.chosen(&*experiment)
+        };
+        let all = of(&[]).unwrap();
+        for count in [1, 3, 7] {
+            let parts = (1..=count).map(|k| of(&[&format!("{k}/{count}")]).unwrap());
+            assert_eq!(parts.flatten().collect::<Vec<_>>(), all);
+        }
+        let both = of(&["d8-n2", "2/2"]).unwrap();
+        assert!(
+            both.len() == 3 && both.iter().all(|cell| cell.starts_with("d8-n2")),
+            "{both:?}"
+        );
+        for bad in ["0/3", "4/3", "1/0", "x/2", "/"] {
+            let message = of(&[bad]).unwrap_err().to_string();
+            assert!(message.contains("2/8"), "{message}");
         }
     }
 

@@ -12,6 +12,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+/// Time between two looks at a training that another job has in hand.
+const BUSY_PAUSE: Duration = Duration::from_secs(2);
+
 /// `[experiment]` of a comparison of methods; `B` says how much is computed.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -98,19 +101,35 @@ pub fn two_stages(bench: &Bench, shared: &str, name: &str, settings: Settings) -
     let run = |name: &str, mut settings: Settings, first_stage: Option<State>| {
         let path: PathBuf = bench.folder.join("runs").join(name);
         settings.kernel = bench.kernel.clone();
-        train(Job {
-            settings,
-            path: path.clone(),
-            first_stage,
-            from: None,
-            time: None,
-            resume: true,
-            force: false,
-            checkpoint_every: Duration::from_secs(10),
-            watch: bench.watch.clone(),
-            pool: bench.pool.clone(),
-        })?;
-        Ok::<_, Error>(path)
+        let mut waited = false;
+        loop {
+            let trained = train(Job {
+                settings: settings.clone(),
+                path: path.clone(),
+                first_stage: first_stage.clone(),
+                from: None,
+                time: None,
+                resume: true,
+                force: false,
+                checkpoint_every: Duration::from_secs(10),
+                watch: bench.watch.clone(),
+                pool: bench.pool.clone(),
+            });
+            match trained {
+                // Another job of the same experiment is at it: what it makes is ours too.
+                Err(Error::Busy { path }) if !bench.watch.stopped() => {
+                    if !waited {
+                        let busy = path.display();
+                        bench
+                            .watch
+                            .note(&format!("another process trains {busy}: waiting for it"));
+                    }
+                    waited = true;
+                    std::thread::sleep(BUSY_PAUSE);
+                }
+                other => return other.map(|()| path),
+            }
+        }
     };
     // The state at the end of a run of one stage is that of a run of two between its stages.
     let mut score = settings.clone();

@@ -1,6 +1,7 @@
 //! A budget of time: as many steps as fit into it, by the pace of the first few. The steps go into the run's settings, so that the run can be
 //! resumed and repeated like any other.
 
+use crate::company;
 use crate::error::{Error, Result};
 use crate::prepare::Preparation;
 use crate::settings::Settings;
@@ -87,7 +88,7 @@ pub(crate) fn fit_steps<O: Clone>(
         .zip(&paces)
         .map(|(stage, pace)| stage.steps as f64 * pace)
         .sum();
-    let left = (1.0 - AFTERWARDS) * budget.as_secs_f64() - begin.elapsed().as_secs_f64();
+    let left = (1.0 - AFTERWARDS) * budget.as_secs_f64() - company::elapsed(begin).as_secs_f64();
     let share = (left / planned).max(0.0);
     let steps = |steps: u64| ((steps as f64 * share) as u64).max(FEWEST_STEPS);
     for stage in &mut train.stages {
@@ -119,11 +120,11 @@ fn seconds_per_step(mut trainer: Trainer) -> Result<f64> {
     // The first step builds what the others use.
     trainer.advance(&mut report)?;
     let (begin, mut count) = (Instant::now(), 0);
-    while count < FEWEST_MEASURED || begin.elapsed().as_secs_f64() < MEASURED {
+    while count < FEWEST_MEASURED || company::elapsed(begin).as_secs_f64() < MEASURED {
         trainer.advance(&mut report)?;
         count += 1;
     }
-    Ok(begin.elapsed().as_secs_f64() / f64::from(count))
+    Ok(company::elapsed(begin).as_secs_f64() / f64::from(count))
 }
 
 #[cfg(test)]

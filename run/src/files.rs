@@ -2,6 +2,7 @@
 //! not loaded.
 
 use crate::archive;
+use crate::company;
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::origin::Stamp;
@@ -38,6 +39,14 @@ pub fn write_new(
 }
 
 fn write_whole(
+    path: &Path,
+    replace: bool,
+    fill: impl FnOnce(&mut dyn Write) -> diffclf::Result<()>,
+) -> Result<()> {
+    company::once(|| (), || write_alone(path, replace, fill))
+}
+
+fn write_alone(
     path: &Path,
     replace: bool,
     fill: impl FnOnce(&mut dyn Write) -> diffclf::Result<()>,
@@ -166,6 +175,10 @@ pub(crate) fn create_temporary(target: &Path) -> std::io::Result<(File, PathBuf)
 
 /// Removes what a killed process left of unfinished writes to `path`. Only for a caller that holds the folder's lock.
 pub fn remove_leftovers(path: &Path) -> Result<()> {
+    company::once(|| (), || remove_leftovers_alone(path))
+}
+
+fn remove_leftovers_alone(path: &Path) -> Result<()> {
     let Some(start) = temporary_prefix(path) else {
         return Ok(());
     };
@@ -183,10 +196,11 @@ pub fn remove_leftovers(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Holds a run folder for this process; another process that asks is refused. The system frees it even after a kill.
+/// Holds a run folder for this process and its company; another process that asks is refused. The system frees it even after a kill.
 #[derive(Debug)]
 pub struct FolderLock {
-    file: File,
+    /// None where the first process of a company has it.
+    file: Option<File>,
     path: PathBuf,
 }
 
@@ -194,6 +208,14 @@ impl FolderLock {
     /// Takes the folder, which must exist.
     pub fn take(folder: &Path) -> Result<Self> {
         let path = folder.join(".lock");
+        let elsewhere = Self {
+            file: None,
+            path: path.clone(),
+        };
+        company::once(|| elsewhere, || Self::take_alone(folder, path))
+    }
+
+    fn take_alone(folder: &Path, path: PathBuf) -> Result<Self> {
         let file = OpenOptions::new()
             .create(true)
             .truncate(false)
@@ -202,6 +224,7 @@ impl FolderLock {
             .map_err(writing(&path))?;
         match file.try_lock() {
             Ok(()) => {
+                let file = Some(file);
                 let lock = Self { file, path };
                 lock.check()?;
                 Ok(lock)
@@ -219,7 +242,10 @@ impl FolderLock {
         #[cfg(unix)]
         {
             use std::os::unix::fs::MetadataExt;
-            let ours = self.file.metadata().map_err(writing(&self.path))?;
+            let Some(file) = &self.file else {
+                return Ok(());
+            };
+            let ours = file.metadata().map_err(writing(&self.path))?;
             let there = fs::metadata(&self.path).map_err(writing(&self.path))?;
             if (ours.dev(), ours.ino()) != (there.dev(), there.ino()) {
                 return Err(Error::Busy {

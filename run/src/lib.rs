@@ -8,6 +8,7 @@ pub mod beads;
 pub mod bridge;
 pub mod budget;
 pub mod columns;
+pub mod company;
 pub mod compare;
 pub mod compose;
 pub mod data;

@@ -1,5 +1,6 @@
 //! What a computation uses of the machine: threads and the kernels' instruction set.
 
+use crate::company;
 use crate::error::{Error, Result};
 use diffclf::engine::{Isa, Pool};
 use std::sync::Arc;
@@ -16,16 +17,22 @@ pub struct Machine {
 impl Machine {
     /// The threads.
     pub fn pool(&self) -> Result<Arc<Pool>> {
-        match self.threads {
-            None => Ok(Arc::new(Pool::with_all_cores())),
+        let pool = match self.threads {
+            None => Pool::with_all_cores(),
             // A pool keeps a workspace per thread: more than this is a slip of the finger.
-            Some(threads @ 1..=1024) => Ok(Arc::new(Pool::exactly(threads)?)),
-            Some(threads) => Err(Error::setting(
-                "threads",
-                threads,
-                "a number from 1 to 1024",
-            )),
-        }
+            Some(threads @ 1..=1024) => Pool::exactly(threads)?,
+            Some(threads) => {
+                return Err(Error::setting(
+                    "threads",
+                    threads,
+                    "a number from 1 to 1024",
+                ));
+            }
+        };
+        Ok(Arc::new(match company::company() {
+            None => pool,
+            Some(company) => pool.in_company(company.clone()),
+        }))
     }
 
     /// The kernels.

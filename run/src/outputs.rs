@@ -1,6 +1,7 @@
 //! Everything a command will write, looked at as one before its work begins, and written so that nothing is lost: names are
 //! distinct, their folders can be written to, and what is there stays unless replacing it was asked for.
 
+use crate::company;
 use crate::error::{Error, Result};
 use crate::files::{create_temporary, folder_of, is_device, write_atomic, write_new};
 use std::fs;
@@ -9,6 +10,10 @@ use std::path::{Path, PathBuf};
 
 /// Refuses, before any work, results that could not all be written after it.
 pub fn plan<'a>(paths: impl IntoIterator<Item = &'a Path>, force: bool) -> Result<()> {
+    company::once(|| (), || plan_alone(paths, force))
+}
+
+fn plan_alone<'a>(paths: impl IntoIterator<Item = &'a Path>, force: bool) -> Result<()> {
     let mut places = Vec::new();
     for path in paths {
         // A device or a pipe is written through, not replaced.
@@ -30,11 +35,14 @@ pub fn plan<'a>(paths: impl IntoIterator<Item = &'a Path>, force: bool) -> Resul
 
 /// Makes a folder for results, if there is none, and refuses one that cannot be written to.
 pub fn plan_folder(folder: &Path) -> Result<()> {
-    fs::create_dir_all(folder).map_err(|source| Error::NoPlace {
-        path: folder.to_path_buf(),
-        source,
-    })?;
-    try_to_write(&folder.join("probe"))
+    let alone = || {
+        fs::create_dir_all(folder).map_err(|source| Error::NoPlace {
+            path: folder.to_path_buf(),
+            source,
+        })?;
+        try_to_write(&folder.join("probe"))
+    };
+    company::once(|| (), alone)
 }
 
 /// Writes a result, whole or not at all. Without `force`, what has appeared under its name since it was planned stays, and the
@@ -52,6 +60,10 @@ pub fn write(
 
 /// Refuses a name that exists, unless it may be replaced.
 pub fn refuse_existing(path: &Path, force: bool) -> Result<()> {
+    company::once(|| (), || refuse_existing_alone(path, force))
+}
+
+fn refuse_existing_alone(path: &Path, force: bool) -> Result<()> {
     let exists = fs::symlink_metadata(path).is_ok() && !is_device(path);
     if path.is_dir() || exists && !force {
         return Err(match path.is_dir() {

@@ -1,6 +1,7 @@
 //! The run folder: `config.toml`, `data.sha256`, `log.jsonl`, `checkpoint.safetensors`, `model.safetensors` and `report.html`, each whole
 //! at any moment.
 
+use crate::company;
 use crate::error::{Error, Result};
 use crate::files::{FolderLock, read_container, read_text, remove_leftovers, write_atomic};
 use crate::settings::Settings;
@@ -34,6 +35,10 @@ const FILES: [&str; 6] = [CHECKPOINT, MODEL, LOG, REPORT, DATA, CONFIG];
 impl RunFolder {
     /// Refuses a folder that holds a run already, before any work is done.
     pub fn refuse_existing(path: &Path, force: bool) -> Result<()> {
+        company::once(|| (), || Self::refuse_existing_alone(path, force))
+    }
+
+    fn refuse_existing_alone(path: &Path, force: bool) -> Result<()> {
         if path.exists() && !path.is_dir() {
             return Err(Error::NotAFolder {
                 path: path.to_path_buf(),
@@ -52,7 +57,7 @@ impl RunFolder {
 
     /// Whether there is a run that can be continued.
     pub fn has_run(path: &Path) -> bool {
-        path.join(CONFIG).is_file()
+        company::agreed(path.join(CONFIG).is_file())
     }
 
     /// Takes the folder for a new run on the data with these digests and names. What an earlier run left there is deleted if that is
@@ -63,22 +68,29 @@ impl RunFolder {
         data: &[(String, String)],
         force: bool,
     ) -> Result<Self> {
-        fs::create_dir_all(path).map_err(|source| Error::NoPlace {
-            path: path.to_path_buf(),
-            source,
-        })?;
+        let make = || {
+            fs::create_dir_all(path).map_err(|source| Error::NoPlace {
+                path: path.to_path_buf(),
+                source,
+            })
+        };
+        company::once(|| (), make)?;
         let folder = Self::take(path)?;
         // Nobody else can write there from now on.
         Self::refuse_existing(path, force)?;
-        for name in FILES {
-            let file = path.join(name);
-            match fs::remove_file(&file) {
-                Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(Error::Write { path: file, source });
+        let clear = || {
+            for name in FILES {
+                let file = path.join(name);
+                match fs::remove_file(&file) {
+                    Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+                        return Err(Error::Write { path: file, source });
+                    }
+                    _ => {}
                 }
-                _ => {}
             }
-        }
+            Ok(())
+        };
+        company::once(|| (), clear)?;
         if !data.is_empty() {
             let lines: String = data
                 .iter()
@@ -217,6 +229,9 @@ pub struct Log {
 impl Log {
     /// Appends a line.
     pub fn write(&mut self, entry: &serde_json::Value) -> Result<()> {
+        if !company::leads() {
+            return Ok(());
+        }
         let line = format!("{entry}\n");
         self.file
             .write_all(line.as_bytes())

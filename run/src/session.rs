@@ -1,5 +1,6 @@
 //! What goes along with `diffclf train`: log, checkpoints, progress, and a good end whatever happens.
 
+use crate::company;
 use crate::error::{Error, Result};
 use crate::last_word::{HeldOutRows, last_word, normalise};
 use crate::level::{Levels, level};
@@ -151,7 +152,7 @@ impl<C: Trained> Observer for Course<C> {
     }
 
     fn due(&mut self) -> bool {
-        self.last_checkpoint.elapsed() >= self.session.checkpoint_every
+        company::elapsed(self.last_checkpoint) >= self.session.checkpoint_every
     }
 
     fn keep(&mut self, state: &State, moment: Moment) -> Result<()> {

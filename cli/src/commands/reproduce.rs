@@ -18,6 +18,7 @@ Examples:
   diffclf reproduce mog40-dm --quick
   diffclf reproduce mog40-dm --cells d8-n4
   diffclf reproduce boltzmann-si --cells d16 --share 0.1
+  diffclf reproduce mog40-dm --cells $SLURM_ARRAY_TASK_ID/20 -o shared/mog40    (in a job array)
   diffclf reproduce mog40-dm --recipe paper --cells d8-n4-diffclf -o reproduced/as-printed
   diffclf reproduce chignolin --data chignolin-ca.xtc -o reproduced/real-chignolin
   diffclf reproduce limits --keep experiments/limits/cells
@@ -25,7 +26,9 @@ Examples:
 
 Results land in a folder: results.json, table.md, a page with pictures, and what was trained. A
 finished cell is not computed again: after an interruption the same command goes on where it
-stopped. --quick takes minutes and shows the order of the methods, not the paper's values.
+stopped, and many jobs may work in one folder, each on its share of the cells (--cells 2/8): one
+that needs what another trains waits for it. --quick takes minutes and shows the order of the
+methods, not the paper's values.
 
 Exit codes: 0 the orders that the paper claims hold, 1 one of them does not, 2 wrong usage, 130
 interrupted.";
@@ -48,7 +51,7 @@ pub struct Args {
     /// Train with this share of the steps, such as 0.1: a reduced budget for cells that --quick leaves out
     #[arg(long, value_name = "SHARE", default_value_t = 1.0)]
     share: f64,
-    /// Only cells whose name begins like one of these, such as d8-n4 or d8-n4-diffclf-s0
+    /// Only cells whose name begins like one of these, such as d8-n4 or d8-n4-diffclf-s0; 2/8 is the second of eight parts, for job arrays
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     cells: Vec<String>,
     /// Folder of the results [default: reproduced/NAME, with -quick, -paper and -SHARE where asked for]

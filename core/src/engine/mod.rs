@@ -27,6 +27,7 @@
 //! assert!((scores.into_inner().unwrap()[1] + 1f64.sin()).abs() < 1e-15);
 //! ```
 
+pub mod company;
 mod grad;
 mod graph;
 pub(crate) mod kernel;
@@ -35,7 +36,9 @@ mod pool;
 mod run;
 #[cfg(test)]
 mod tests;
+mod tree;
 
+pub use company::Company;
 pub use graph::{Blocks, Function, Graph, Node, Op, Rows, Shape};
 pub use kernel::gemm::sgemm_peak;
 pub use kernel::{Isa, Real};

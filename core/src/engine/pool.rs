@@ -1,5 +1,6 @@
 //! A small pool of threads that runs numbered jobs without allocating; results do not depend on who runs which job.
 
+use super::company::Company;
 use crate::error::{Error, Result};
 use std::cell::Cell;
 use std::ptr;
@@ -90,6 +91,8 @@ pub struct Pool {
     workers: Vec<JoinHandle<()>>,
     /// One call at a time: a second caller waits.
     turn: Mutex<()>,
+    /// Processes with which batches are shared.
+    company: Option<Arc<dyn Company>>,
 }
 
 impl Pool {
@@ -107,7 +110,22 @@ impl Pool {
             shared,
             workers,
             turn: Mutex::new(()),
+            company: None,
         }
+    }
+
+    /// The same threads, in a company of processes that share their batches.
+    pub fn in_company(mut self, company: Arc<dyn Company>) -> Pool {
+        self.company = (company.size() > 1).then_some(company);
+        self
+    }
+
+    /// The processes with which batches are shared; none within a job, which only some of them may do.
+    pub fn company(&self) -> Option<&Arc<dyn Company>> {
+        let company = self.company.as_ref()?;
+        number_inside(Arc::as_ptr(&self.shared))
+            .is_none()
+            .then_some(company)
     }
 
     /// A pool of no fewer than `threads` threads.

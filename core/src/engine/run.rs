@@ -1,8 +1,9 @@
 //! Execution: tile by tile through the whole chain, so that activations stay in cache; threads take chunks of tiles.
 //!
 //! The batch is cut into chunks by a rule that does not know the number of threads. Each chunk sums into accumulators of
-//! its own, and the chunks are added in order: results are the same bits for any number of threads. All memory is
-//! allocated when the program is made; [`Program::run`] allocates nothing.
+//! its own, and the chunks are added in a fixed tree: results are the same bits for any number of threads. A [`Company`] of processes
+//! shares the chunks of a batch, each process its own range of them, and the tree makes their sums those of one process. The accumulators of
+//! a larger batch than any before are allocated when it comes; apart from that [`Program::run`] of a process alone allocates nothing.
 
 mod memory;
 
@@ -11,17 +12,19 @@ use memory::Memory;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use super::company::{self, Company};
 use super::graph::{Graph, Node, Op, Rows};
 use super::kernel::{FlushDenormals, Isa, Real};
 use super::plan::{Place, Plan};
 use super::pool::Pool;
+use super::tree::{Grown, MOST_LEAVES, Part, add_up};
 
-/// Chunks of a batch that sums something: enough to balance many threads, few enough that adding them up is cheap.
-const SUMMING_CHUNKS: usize = 8;
-/// Chunks of a batch that only maps rows.
-const MAPPING_CHUNKS: usize = 64;
+/// Tiles of a chunk where there are many: its accumulators are cleared and added up once for so many tiles.
+const CHUNK_TILES: usize = 4;
+/// Chunks of a batch with fewer tiles, as far as it has them: of one that sums something, and of one that only maps rows.
+const FEWEST_CHUNKS: [usize; 2] = [8, 64];
 /// Pieces of the sums that threads add up side by side.
-const REDUCTION_PARTS: usize = 4;
+const REDUCTION_PARTS: usize = 64;
 /// Rows of the widest node of a tile: 72 rows of 128 f32 columns are 36 KiB, so a training step's few dozen buffers
 /// stay in a 512 KiB second-level cache, and the packed weights are still used often enough.
 const TILE_ROWS: usize = 72;
@@ -148,14 +151,11 @@ impl<T: Real> Program<T> {
                 })
             })
             .collect();
-        let chunks = if plan.sums > 0 { SUMMING_CHUNKS } else { 0 };
         Program {
             globals: vec![T::ZERO; plan.globals + plan.sums],
             packed: vec![T::ZERO; plan.packed],
             workspaces,
-            chunks: (0..chunks)
-                .map(|_| RwLock::new(vec![T::ZERO; plan.sums]))
-                .collect(),
+            chunks: Vec::new(),
             pool,
             plan,
         }
@@ -183,12 +183,10 @@ impl<T: Real> Program<T> {
 
     /// Number of chunks a batch of `units` is cut into, and the units of each: the same for any number of threads.
     pub fn chunk_count(&self, units: usize) -> usize {
-        let most = if self.plan.sums > 0 {
-            SUMMING_CHUNKS
-        } else {
-            MAPPING_CHUNKS
-        };
-        units.div_ceil(self.plan.tile_units).clamp(1, most)
+        let tiles = units.div_ceil(self.plan.tile_units);
+        let fewest = FEWEST_CHUNKS[usize::from(self.plan.sums == 0)];
+        let chunks = (tiles / CHUNK_TILES).clamp(fewest, MOST_LEAVES);
+        chunks.min(tiles).max(1)
     }
 
     /// Units of chunk `chunk` of a batch of `units`.
@@ -216,17 +214,25 @@ impl<T: Real> Program<T> {
             self.plan.tile_units
         );
         let pool = self.pool.clone();
-        for chunk in &self.chunks {
-            // Only the chunks of this batch are added up, but a smaller batch may follow a larger one.
-            if self.plan.passes() > 1 {
-                write(chunk).fill(T::ZERO);
-            }
+        let company = pool.company().map(|company| &**company);
+        let count = self.chunk_count(units);
+        let own = company.map_or(0..count, |company| company::share(company, count));
+        if self.plan.sums > 0 && self.chunks.len() < own.len() {
+            let sums = self.plan.sums;
+            let more = || RwLock::new(vec![T::ZERO; sums]);
+            self.chunks.resize_with(own.len(), more);
         }
+        let staged = company.map(|_| Staged::new(self, units, own.clone()));
         let last_pass = self.plan.stages.iter().rposition(|s| !s.tiles.is_empty());
         for stage in 0..self.plan.stages.len() {
             self.run_globals(stage, params);
             if !self.plan.stages[stage].tiles.is_empty() {
                 let this = &*self;
+                let keep = |chunk: usize, tile: Range<usize>, outputs: &Outputs<'_, T>| {
+                    if let Some(staged) = &staged {
+                        staged.keep(chunk, tile, outputs);
+                    }
+                };
                 let pass = Pass {
                     stage,
                     params,
@@ -234,13 +240,16 @@ impl<T: Real> Program<T> {
                     first: this.plan.stages[..stage].iter().all(|s| s.tiles.is_empty()),
                     last: Some(stage) == last_pass,
                     fill,
-                    sink,
+                    sink: if staged.is_some() { &keep } else { sink },
                 };
-                pool.run(this.chunk_count(units), &|thread, chunk| {
-                    this.run_chunk(&pass, thread, chunk);
+                pool.run(own.len(), &|thread, job| {
+                    this.run_chunk(&pass, thread, job, own.start + job);
                 });
-                self.reduce(units);
+                self.reduce(company, own.clone(), count);
             }
+        }
+        if let (Some(staged), Some(company)) = (staged, company) {
+            staged.give(company, self, sink);
         }
     }
 
@@ -306,7 +315,8 @@ impl<T: Real> Program<T> {
         }
     }
 
-    fn run_chunk(&self, pass: &Pass<'_, T>, thread: usize, chunk: usize) {
+    /// Runs the tiles of a chunk, with the accumulators number `place`.
+    fn run_chunk(&self, pass: &Pass<'_, T>, thread: usize, place: usize, chunk: usize) {
         let Pass {
             stage,
             params,
@@ -319,7 +329,10 @@ impl<T: Real> Program<T> {
         let plan = &self.plan;
         let mut workspace = lock(&self.workspaces[thread]);
         let Workspace { arena, index } = &mut *workspace;
-        let mut sums = self.chunks.get(chunk).map(write);
+        let mut sums = match plan.sums {
+            0 => None,
+            _ => self.chunks.get(place).map(write),
+        };
         if let (Some(sums), true) = (&mut sums, first) {
             sums.fill(T::ZERO);
         }
@@ -372,29 +385,138 @@ impl<T: Real> Program<T> {
         }
     }
 
-    /// Adds up the chunks, in order. Threads share the elements, not the chunks: no sum depends on them.
-    fn reduce(&mut self, units: usize) {
-        let count = self.chunk_count(units).min(self.chunks.len());
-        let total = &mut self.globals[self.plan.globals..];
-        let len = total.len().div_ceil(REDUCTION_PARTS).max(1);
-        let mut rest = total.chunks_mut(len);
+    /// Adds up the chunks, `own` of `count`, in the fixed tree. Threads share the elements, not the chunks: no sum depends on them.
+    fn reduce(&mut self, company: Option<&dyn Company>, own: Range<usize>, count: usize) {
+        if self.plan.sums == 0 {
+            return;
+        }
+        let mut total = std::mem::take(&mut self.globals);
+        let out = &mut total[self.plan.globals..];
+        match company {
+            None => self.add_up(0..count, out),
+            Some(company) => {
+                let mut grown = Grown::new();
+                for part in Part::of(own.clone()) {
+                    let mut values = vec![T::ZERO; out.len()];
+                    let leaves = part.leaves();
+                    self.add_up(
+                        leaves.start - own.start..leaves.end - own.start,
+                        &mut values,
+                    );
+                    grown.push(part, values);
+                }
+                company::sum(company, count, grown, out);
+            }
+        }
+        self.globals = total;
+    }
+
+    /// Adds up the accumulators of these numbers.
+    fn add_up(&self, places: Range<usize>, out: &mut [T]) {
+        let chunks = &self.chunks[places];
+        let len = out.len().div_ceil(REDUCTION_PARTS).max(1);
+        let mut rest = out.chunks_mut(len);
         let parts: [Mutex<&mut [T]>; REDUCTION_PARTS] =
             std::array::from_fn(|_| Mutex::new(rest.next().unwrap_or_default()));
-        let chunks = &self.chunks[..count];
         self.pool.run(REDUCTION_PARTS, &|_, part| {
-            let mut total = lock(&parts[part]);
-            for (c, chunk) in chunks.iter().enumerate() {
-                let sums = chunk.read().unwrap_or_else(PoisonError::into_inner);
-                let sums = &sums[(part * len).min(sums.len())..][..total.len()];
-                if c == 0 {
-                    total.copy_from_slice(sums);
-                } else {
-                    for (total, &x) in total.iter_mut().zip(sums) {
-                        *total += x;
-                    }
-                }
-            }
+            add_up(
+                chunks.len(),
+                &mut lock(&parts[part]),
+                &|chunk, first, out| {
+                    let sums = chunks[chunk].read().unwrap_or_else(PoisonError::into_inner);
+                    out.copy_from_slice(&sums[part * len + first..][..out.len()]);
+                },
+            );
         });
+    }
+}
+
+/// Outputs of rows on their way to other processes: tile after tile, in each the outputs one after the other.
+struct Staged<T> {
+    units: usize,
+    /// Numbers of each unit.
+    width: usize,
+    /// The first unit of each of this process's chunks, and the numbers.
+    own: Vec<(usize, Mutex<Vec<T>>)>,
+    first: usize,
+}
+
+impl<T: Real> Staged<T> {
+    fn new(program: &Program<T>, units: usize, own: Range<usize>) -> Self {
+        let width = program.plan.outputs.iter().map(unit_width).sum();
+        let chunk = |c: usize| {
+            let chunk = program.chunk(units, c);
+            let values = vec![T::ZERO; chunk.len() * width];
+            (chunk.start, Mutex::new(values))
+        };
+        Self {
+            units,
+            width,
+            first: own.start,
+            own: own.map(chunk).collect(),
+        }
+    }
+
+    /// Keeps the outputs of a tile.
+    fn keep(&self, chunk: usize, tile: Range<usize>, outputs: &Outputs<'_, T>) {
+        let (start, values) = &self.own[chunk - self.first];
+        let mut values = lock(values);
+        let mut at = (tile.start - start) * self.width;
+        for (k, output) in outputs.plan.outputs.iter().enumerate() {
+            if unit_width(output) > 0 {
+                let numbers = outputs.numbers(k);
+                values[at..at + numbers.len()].copy_from_slice(numbers);
+                at += numbers.len();
+            }
+        }
+    }
+
+    /// Gives the outputs of all tiles, also those of other processes, to the sink.
+    fn give(self, company: &dyn Company, program: &Program<T>, sink: Sink<'_, T>) {
+        let (units, width, plan) = (self.units, self.width, &program.plan);
+        let count = program.chunk_count(units);
+        let starts = |chunk: usize| match chunk < count {
+            true => program.chunk(units, chunk).start * width,
+            false => units * width,
+        };
+        let mut all = vec![T::ZERO; units * width];
+        for (start, values) in self.own {
+            let values = values.into_inner().unwrap_or_else(PoisonError::into_inner);
+            all[start * width..][..values.len()].copy_from_slice(&values);
+        }
+        company::gather(company, count, &starts, &mut all);
+        let mut workspace = lock(&program.workspaces[0]);
+        let arena = &mut workspace.arena;
+        for chunk in 0..count {
+            let range = program.chunk(units, chunk);
+            let mut start = range.start;
+            while start < range.end {
+                let tile = start..(start + plan.tile_units).min(range.end);
+                let mut at = tile.start * width;
+                for output in &plan.outputs {
+                    let len = unit_width(output) * tile.len();
+                    if let (Place::Tile(place), ..) = output {
+                        arena[*place..place + len].copy_from_slice(&all[at..at + len]);
+                    }
+                    at += len;
+                }
+                let outputs = Outputs {
+                    plan,
+                    arena,
+                    units: tile.len(),
+                };
+                sink(chunk, tile.clone(), &outputs);
+                start = tile.end;
+            }
+        }
+    }
+}
+
+/// Numbers of an output for each unit; none if it is global.
+fn unit_width(output: &(Place, Rows, usize)) -> usize {
+    match output {
+        (Place::Tile(_), Rows::Unit(m), cols) => m * cols,
+        _ => 0,
     }
 }
 

@@ -79,6 +79,18 @@ pub(crate) fn step<T: Real>(
     threads: usize,
     isa: Isa,
 ) -> Step<T> {
+    step_on(Pool::new(threads), spec, sum, batch, gradient, isa)
+}
+
+/// The same on threads that are given.
+pub(crate) fn step_on<T: Real>(
+    pool: Pool,
+    spec: &ModelSpec,
+    sum: Sum,
+    batch: usize,
+    gradient: bool,
+    isa: Isa,
+) -> Step<T> {
     let plan = StepSpec {
         terms: parse_terms(sum.terms).unwrap(),
         levels: sum.levels,
@@ -87,7 +99,7 @@ pub(crate) fn step<T: Real>(
         seed: 17,
         part: Part::Training,
     };
-    Step::new(spec, plan, gradient, Arc::new(Pool::new(threads)), isa)
+    Step::new(spec, plan, gradient, Arc::new(pool), isa)
         .unwrap()
         .with_truth(Some(Arc::new(truth(spec))))
 }

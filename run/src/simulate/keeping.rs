@@ -1,5 +1,6 @@
 //! What a simulation keeps while it runs, so that it can go on after an interruption: the frames so far, and where the chains stand.
 
+use crate::company;
 use crate::error::{Error, Result};
 use crate::files::{read_container, write_atomic};
 use diffclf::format::model::{ModelFile, Tensor};
@@ -110,29 +111,29 @@ impl Keeping {
     }
 
     fn cut(&self, bytes: u64) -> Result<()> {
-        let file = OpenOptions::new().write(true).open(&self.frames);
-        file.and_then(|file| file.set_len(bytes))
-            .map_err(self.writing())
+        let cut = || {
+            let file = OpenOptions::new().write(true).open(&self.frames);
+            file.and_then(|file| file.set_len(bytes))
+                .map_err(self.writing())
+        };
+        company::once(|| (), cut)
     }
 
     /// Begins anew.
     pub fn begin(&self) -> Result<()> {
-        File::create(&self.frames)
-            .map(|_| ())
-            .map_err(self.writing())
+        let create = || File::create(&self.frames).map(|_| ());
+        company::once(|| (), || create().map_err(self.writing()))
     }
 
     /// Adds frames, then says where the chains stand.
     pub fn save(&self, numbers: &[f64], snapshot: &Snapshot) -> Result<()> {
         let bytes: Vec<u8> = numbers.iter().flat_map(|x| x.to_le_bytes()).collect();
-        OpenOptions::new()
-            .append(true)
-            .open(&self.frames)
-            .and_then(|mut file| {
-                file.write_all(&bytes)?;
-                file.sync_data()
-            })
-            .map_err(self.writing())?;
+        let add = || {
+            let mut file = OpenOptions::new().append(true).open(&self.frames)?;
+            file.write_all(&bytes)?;
+            file.sync_data()
+        };
+        company::once(|| (), || add().map_err(self.writing()))?;
         let content = json!({
             "settings": self.settings,
             "steps": snapshot.steps,
@@ -155,14 +156,17 @@ impl Keeping {
 
     /// The result is written: nothing more to keep.
     pub fn finish(&self) -> Result<()> {
-        for path in [&self.checkpoint, &self.frames] {
-            if path.exists() {
-                std::fs::remove_file(path).map_err(|source| Error::Write {
-                    path: path.clone(),
-                    source,
-                })?;
+        let remove = || {
+            for path in [&self.checkpoint, &self.frames] {
+                if path.exists() {
+                    std::fs::remove_file(path).map_err(|source| Error::Write {
+                        path: path.clone(),
+                        source,
+                    })?;
+                }
             }
-        }
-        Ok(())
+            Ok(())
+        };
+        company::once(|| (), remove)
     }
 }

@@ -11,6 +11,7 @@ pub use keeping::Keeping;
 pub use landscape::{GO, Landscape};
 pub use units::{Units, masses_over_kt};
 
+use crate::company;
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::watch::{Done, Watch};
@@ -267,7 +268,7 @@ impl Simulation {
                 numbers.extend_from_slice(&points[frame * chains * dim..][..chains * dim]);
                 numbers.extend_from_slice(&energies[frame * chains..][..chains]);
             }
-            let spent = began.elapsed();
+            let spent = company::elapsed(began);
             together = match spent < LOOK / 2 {
                 true => (2 * together).min(1 << 16),
                 false if spent > 2 * LOOK => (together / 2).max(1),
@@ -278,7 +279,7 @@ impl Simulation {
                 .fold(f64::NEG_INFINITY, |m, u| m.max(*u));
             let stop = look(&ensemble, top);
             if let Some((keeping, every)) = keeping
-                && (stop || last_save.elapsed() >= every)
+                && (stop || company::elapsed(last_save) >= every)
                 && numbers.len() / size < self.frames
             {
                 keeping.save(&numbers[saved..], &ensemble.snapshot())?;

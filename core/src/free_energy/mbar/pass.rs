@@ -2,13 +2,13 @@
 
 use crate::engine::kernel::gemm::{add_gram, packed_len};
 use crate::engine::kernel::softmax::{TILE, exp_row, softmax_columns};
-use crate::engine::{Isa, Pool};
+use crate::engine::{Isa, Pool, company};
 use crate::free_energy::ReducedEnergies;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-/// Shares of the samples that are summed apart. Fixed by the shape of the problem, never by the number of threads.
-const MOST_SHARES: usize = 32;
+/// Shares of the samples that are summed apart. Fixed by the shape of the problem, never by the number of threads or processes.
+const MOST_SHARES: usize = 256;
 /// Fewer samples than this are not worth another share.
 const SMALLEST_SHARE: usize = 2048;
 /// Numbers that the Gram matrices of all shares may hold together (128 MB).
@@ -110,41 +110,52 @@ impl Pass<'_> {
         }
     }
 
-    /// Runs `job` for every share, on all threads, and gives the results in the order of the shares.
-    fn each_share<R: Send>(
+    /// Runs `job` for every share, on all threads and processes, and gives its `width` numbers for each, in the order of the shares.
+    fn each_share(
         &self,
         columns: usize,
-        job: &(dyn Fn(Range<usize>) -> R + Sync),
-    ) -> Vec<R> {
+        width: usize,
+        job: &(dyn Fn(Range<usize>, &mut [f64]) + Sync),
+    ) -> Vec<f64> {
         let shares = self.shares(columns);
-        let results: Vec<Mutex<Option<R>>> = shares.iter().map(|_| Mutex::new(None)).collect();
-        self.pool.run(shares.len(), &|_, i| {
-            let result = job(shares[i].clone());
-            *results[i].lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+        let company = self.pool.company().map(|company| &**company);
+        let count = shares.len();
+        let own = company.map_or(0..count, |company| company::share(company, count));
+        let mut results = vec![0.0; count * width];
+        let parts = results[own.start * width..own.end * width].chunks_exact_mut(width.max(1));
+        let parts: Vec<Mutex<&mut [f64]>> = parts.map(Mutex::new).collect();
+        self.pool.run(parts.len(), &|_, i| {
+            let mut part = parts[i].lock().unwrap_or_else(PoisonError::into_inner);
+            job(shares[own.start + i].clone(), &mut part);
         });
+        if let Some(company) = company {
+            company::gather(company, count, &|share| share * width, &mut results);
+        }
         results
-            .into_iter()
-            .filter_map(|result| result.into_inner().unwrap_or_else(PoisonError::into_inner))
-            .collect()
     }
 
     /// The sums over all samples.
     pub fn sums(&self, gram: bool, columns: Option<&Columns<'_>>) -> Sums {
         let states = self.sampled.len();
         let all = states + columns.map_or(0, |columns| columns.count);
-        let parts = self.each_share(all, &|share| self.share_sums(share, gram, columns));
-        let mut parts = parts.into_iter();
-        let mut sums = parts.next().unwrap_or_default();
-        for part in parts {
-            sums.log_denominators += part.log_denominators;
-            for (sum, x) in sums.totals.iter_mut().zip(&part.totals) {
-                *sum += x;
-            }
-            for (sum, x) in sums.gram.iter_mut().zip(&part.gram) {
+        let width = 1 + all + if gram { all * all } else { 0 };
+        let parts = self.each_share(all, width, &|share, out| {
+            let sums = self.share_sums(share, gram, columns);
+            out[0] = sums.log_denominators;
+            out[1..=all].copy_from_slice(&sums.totals);
+            out[1 + all..].copy_from_slice(&sums.gram);
+        });
+        let mut total = vec![0.0; width];
+        for part in parts.chunks_exact(width) {
+            for (sum, x) in total.iter_mut().zip(part) {
                 *sum += x;
             }
         }
-        sums
+        Sums {
+            log_denominators: total[0],
+            gram: total.split_off(1 + all),
+            totals: total.split_off(1),
+        }
     }
 
     fn share_sums(&self, share: Range<usize>, gram: bool, columns: Option<&Columns<'_>>) -> Sums {
@@ -219,7 +230,8 @@ impl Pass<'_> {
     /// `log sum_n exp(-u_n - log_denominator_n)` of other states: the logarithm of their normalisers.
     pub fn log_sums(&self, others: &dyn ReducedEnergies, which: &[usize]) -> Vec<f64> {
         let states = self.sampled.len();
-        let parts = self.each_share(states, &|share| {
+        let width = 2 * which.len();
+        let parts = self.each_share(states, width, &|share, out| {
             let mut tile = vec![0.0; states * TILE];
             let mut row = [0.0; TILE];
             let mut log_denominators = [0.0; TILE];
@@ -252,12 +264,14 @@ impl Pass<'_> {
                     });
                 }
             }
-            sums
+            for (out, LogSum { largest, sum }) in out.as_chunks_mut().0.iter_mut().zip(sums) {
+                *out = [largest, sum];
+            }
         });
         let mut all = vec![LogSum::EMPTY; which.len()];
-        for part in parts {
-            for (sum, part) in all.iter_mut().zip(part) {
-                *sum = sum.join(part);
+        for part in parts.chunks_exact(width.max(1)) {
+            for (total, &[largest, sum]) in all.iter_mut().zip(part.as_chunks().0) {
+                *total = total.join(LogSum { largest, sum });
             }
         }
         all.iter().map(|sum| sum.largest + sum.sum.ln()).collect()

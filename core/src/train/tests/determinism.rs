@@ -1,9 +1,10 @@
-//! The same bits for 1, 2 and 5 threads; every kernel path beside double precision; draws that belong to their row.
+//! The same bits for any number of threads and processes; every kernel path beside double precision; draws that belong to their row.
 
 use super::*;
 use crate::energy::tests as energies;
 use crate::engine::Real;
-use crate::objective::tests::{Sum, clouds, endpoints, step};
+use crate::engine::company::tests::together;
+use crate::objective::tests::{Sum, clouds, endpoints, step, step_on};
 use crate::process::sampler::{Grid, GridStratified, Uniform};
 
 /// Score matching, classification among four levels, an interpolant, particles: batches of many tiles.
@@ -75,10 +76,10 @@ fn run<T: Real>(
     sum: Sum,
     batch: usize,
     params: &[f32],
-    threads: usize,
+    pool: Pool,
     isa: Isa,
 ) -> (Losses, Vec<T>) {
-    let mut step = step::<T>(spec, sum, batch, true, threads, isa);
+    let mut step = step_on::<T>(pool, spec, sum, batch, true, isa);
     let rows = clouds(spec);
     let params: Vec<T> = params.iter().map(|&p| T::from_f64(p as f64)).collect();
     let (mut losses, mut gradient) = (Losses::default(), vec![T::ZERO; params.len()]);
@@ -102,15 +103,17 @@ fn the_same_bits_for_any_number_of_threads() {
         let params = params(&spec);
         for isa in Isa::available() {
             let bits = |threads| {
-                let (losses, gradient) = run::<f32>(&spec, sum, batch, &params, threads, isa);
-                let losses: Vec<u64> = losses.terms.iter().map(|l| l.to_bits()).collect();
-                (
-                    losses,
-                    gradient.iter().map(|g| g.to_bits()).collect::<Vec<u32>>(),
-                )
+                bits(run::<f32>(
+                    &spec,
+                    sum,
+                    batch,
+                    &params,
+                    Pool::new(threads),
+                    isa,
+                ))
             };
             let one = bits(1);
-            for threads in [2, 5] {
+            for threads in [2, 5, 64] {
                 assert!(
                     one == bits(threads),
                     "{sum:?}, {isa}, {threads} threads differ from 1"
@@ -120,15 +123,42 @@ fn the_same_bits_for_any_number_of_threads() {
     }
 }
 
+fn bits((losses, gradient): (Losses, Vec<f32>)) -> (Vec<u64>, Vec<u32>) {
+    (
+        losses.terms.iter().map(|l| l.to_bits()).collect(),
+        gradient.iter().map(|g| g.to_bits()).collect(),
+    )
+}
+
+#[test]
+fn the_same_bits_for_any_number_of_processes() {
+    for (spec, sum, batch) in cases() {
+        let (params, isa) = (params(&spec), Isa::detect());
+        let alone = bits(run(&spec, sum, batch, &params, Pool::new(1), isa));
+        for (size, threads) in [(2, 1), (3, 2), (4, 1), (5, 1)] {
+            let (spec, params) = (spec.clone(), params.clone());
+            let found = together(size, move |company| {
+                let pool = Pool::new(threads).in_company(company);
+                bits(run(&spec, sum, batch, &params, pool, isa))
+            });
+            assert!(
+                found.iter().all(|bits| *bits == alone),
+                "{sum:?}, {size} processes"
+            );
+        }
+    }
+}
+
 #[test]
 fn every_kernel_path_follows_double_precision() {
     for (spec, sum, batch) in cases() {
         let params = params(&spec);
-        let (exact, reference) = run::<f64>(&spec, sum, batch, &params, 1, Isa::PORTABLE);
+        let (exact, reference) =
+            run::<f64>(&spec, sum, batch, &params, Pool::new(1), Isa::PORTABLE);
         let norm = |v: &mut dyn Iterator<Item = f64>| v.map(|x| x * x).sum::<f64>().sqrt();
         let length = norm(&mut reference.iter().copied());
         for isa in Isa::available() {
-            let (losses, gradient) = run::<f32>(&spec, sum, batch, &params, 1, isa);
+            let (losses, gradient) = run::<f32>(&spec, sum, batch, &params, Pool::new(1), isa);
             for (found, exact) in losses.terms.iter().zip(&exact.terms) {
                 assert!(
                     (found / exact - 1.0).abs() < 1e-4,
