@@ -9,14 +9,15 @@ use diffclf::discrete::LearnedStates;
 use diffclf::discrete::model::StatesModel;
 use diffclf::discrete::sample::Kernel;
 use diffclf::format::npy::write_npy;
-use diffclf::rng::{Purpose, Stream};
-use diffclf::sample::Resampling;
 use diffclf_run::Watch;
 use diffclf_run::data::read_rows;
 use diffclf_run::density::Quantity;
 use diffclf_run::error::{Error, Result};
 use diffclf_run::outputs;
-use diffclf_run::states::{StatesAnnealing, StatesGeneration, StatesJudgement, densities};
+use diffclf_run::states::{
+    StatesAnnealing, StatesFound, StatesGeneration, StatesJudgement, densities,
+};
+use diffclf_run::watch::Done;
 use serde_json::json;
 use std::path::Path;
 
@@ -152,16 +153,13 @@ pub fn evaluate(
     record.write(|| json!({ "model": name, "process": content.spec.process, "steps": content.record.steps, "found": found }))
 }
 
-/// `anneal` of states.
-pub fn anneal(
-    (model, energy): &Opened,
-    target: Option<String>,
+/// What is asked of an annealing of rows of so many sites.
+pub fn annealing(
     smc: &SmcArgs,
-    ais: bool,
-    name: &str,
-    out: &OutputArgs,
-) -> Result<()> {
-    let sites = model.content.spec.space.sites;
+    target: Option<String>,
+    sites: usize,
+    resample_below: f64,
+) -> Result<StatesAnnealing> {
     let kernel = match smc.moving.as_str() {
         // The usual kernel of points has no meaning here; Gibbs is the usual one of states.
         "gibbs" | "mala" => Kernel::Gibbs,
@@ -172,17 +170,47 @@ pub fn anneal(
             )));
         }
     };
-    let asked = StatesAnnealing {
+    Ok(StatesAnnealing {
         target,
         particles: smc.particles,
         runs: smc.runs,
         sweeps: smc.moves.div_ceil(sites),
         levels: smc.levels,
-        resample_below: if ais { 0.0 } else { smc.threshold },
+        resample_below,
         kernel,
         seed: smc.seed,
-    };
+    })
+}
+
+/// `anneal` of states.
+pub fn anneal(
+    (model, energy): &Opened,
+    target: Option<String>,
+    smc: &SmcArgs,
+    ais: bool,
+    name: &str,
+    out: &OutputArgs,
+) -> Result<()> {
+    let sites = model.content.spec.space.sites;
+    let below = if ais { 0.0 } else { smc.threshold };
+    let asked = annealing(smc, target, sites, below)?;
     let done = asked.run((&model.content, energy), &Terminal::new(out.quiet))?;
+    let of = match &asked.target {
+        Some(target) => format!("the weights of {target}"),
+        None => "the model at its smallest time (0 for a density)".into(),
+    };
+    let about = json!({ "command": "anneal", "model": name, "target": asked.target });
+    annealed(done, (&asked, sites), &of, out, about)
+}
+
+/// Writes what an annealing left, and tells of it; `about` begins the record.
+pub fn annealed(
+    done: Done<StatesFound>,
+    (asked, sites): (&StatesAnnealing, usize),
+    of: &str,
+    out: &OutputArgs,
+    mut about: serde_json::Value,
+) -> Result<()> {
     let found = &done.found;
     let rows = found.weights.len();
     let points = match &out.weights {
@@ -192,16 +220,7 @@ pub fn anneal(
             })?;
             found.rows.clone()
         }
-        None => {
-            let mut ancestors = vec![0; rows];
-            let mut stream = Stream::new(smc.seed, Purpose::Equalise, 0, 0);
-            Resampling::Systematic.draw(&found.weights, &mut stream, &mut ancestors);
-            ancestors
-                .iter()
-                .flat_map(|&a| &found.rows[a as usize * sites..][..sites])
-                .copied()
-                .collect()
-        }
+        None => found.equally_weighted(sites, asked.seed),
     };
     outputs::write(&out.output, out.force, |writer| {
         write_npy(&[rows, sites], &points, writer)
@@ -210,25 +229,22 @@ pub fn anneal(
         "{rows} rows of states in {}",
         out.output.display()
     ));
-    let of = match &asked.target {
-        Some(target) => format!("the weights of {target}"),
-        None => "the model at its smallest time (0 for a density)".into(),
-    };
     print(&format!(
         "log Z of {of}: {:.4}\neffective share of the weights: {:.3}\n",
         found.log_z, found.ess
     ))?;
-    out.write_record(&json!({
-        "command": "anneal",
-        "model": name,
-        "target": asked.target,
+    let figures = json!({
         "particles": rows,
         "runs": asked.runs,
         "sweeps": asked.sweeps,
-        "seed": smc.seed,
+        "seed": asked.seed,
         "log_z": found.log_z,
         "ess": found.ess,
-    }))
+    });
+    if let (Some(about), serde_json::Value::Object(figures)) = (about.as_object_mut(), figures) {
+        about.extend(figures);
+    }
+    out.write_record(&about)
 }
 
 impl ModelArgs {

@@ -89,6 +89,14 @@ pub trait Describes: Clone + Serialize + DeserializeOwned {
     const MODEL: &'static str;
     /// The `kind` of its checkpoints.
     const CHECKPOINT: &'static str;
+    /// The objectives that it is trained by.
+    type Objective;
+
+    /// How it was trained.
+    fn record(&self) -> &Record<Self::Objective>;
+
+    /// The same, to be written.
+    fn record_mut(&mut self) -> &mut Record<Self::Objective>;
 
     /// Refuses what cannot be built.
     fn validate(&self) -> Result<()>;
@@ -97,18 +105,35 @@ pub trait Describes: Clone + Serialize + DeserializeOwned {
     fn layout(&self) -> Layout;
 
     /// Steps done.
-    fn steps(&self) -> u64;
+    fn steps(&self) -> u64 {
+        self.record().steps
+    }
 
     /// The same after so many steps.
-    fn after(&self, steps: u64) -> Self;
+    fn after(&self, steps: u64) -> Self {
+        let mut content = self.clone();
+        content.record_mut().steps = steps;
+        content
+    }
 
     /// Version of the random streams.
-    fn streams(&self) -> u32;
+    fn streams(&self) -> u32 {
+        self.record().streams
+    }
 }
 
 impl Describes for Content {
     const MODEL: &'static str = "model";
     const CHECKPOINT: &'static str = "checkpoint";
+    type Objective = ObjectiveName;
+
+    fn record(&self) -> &Record {
+        &self.record
+    }
+
+    fn record_mut(&mut self) -> &mut Record {
+        &mut self.record
+    }
 
     fn validate(&self) -> Result<()> {
         self.check()
@@ -116,20 +141,6 @@ impl Describes for Content {
 
     fn layout(&self) -> Layout {
         self.spec.layout()
-    }
-
-    fn steps(&self) -> u64 {
-        self.record.steps
-    }
-
-    fn after(&self, steps: u64) -> Self {
-        let mut content = self.clone();
-        content.record.steps = steps;
-        content
-    }
-
-    fn streams(&self) -> u32 {
-        self.record.streams
     }
 }
 

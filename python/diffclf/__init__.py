@@ -21,6 +21,7 @@ from ._progress import Progress
 from ._results import Check, Diagnosis, Estimate, Evaluation, Extremes, RegionWeight, Surface
 from ._sampling import Chains, Ladders, Particles, ais, anneal, compose, exchange, hmc, langevin, mala, smc
 from ._settings import Settings
+from ._states import StatesModel
 from ._systems import System, system, systems
 from ._train import fit, train
 from .errors import (
@@ -58,6 +59,7 @@ __all__ = [
     "RegionWeight",
     "Report",
     "Settings",
+    "StatesModel",
     "Surface",
     "System",
     "Target",

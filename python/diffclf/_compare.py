@@ -35,12 +35,13 @@ def compare(
     *,
     weights: ArrayLike = None,
     reference_weights: ArrayLike = None,
+    states: int | None = None,
     directions: int = 256,
     seed: int = 0,
 ) -> Comparison:
     """How far samples are from other samples, or from a system (or its name), beside how far two samples of that law are apart.
 
-    Both may have weights, one number for each row.
+    Both may have weights, one number for each row. With ``states=K`` rows are symbols from 0 to K - 1, and a name may be that of a system of states.
 
     Examples
     --------
@@ -58,6 +59,8 @@ def compare(
         path: str | None = None
         if isinstance(reference, System):
             known = (reference.name, reference.seed)
+        elif isinstance(reference, str) and states and not os.path.exists(reference):
+            known = (reference, 0)
         elif isinstance(reference, str) and (reference in names() or not os.path.exists(reference)):
             known = (system(reference, np.shape(x)[1] if np.ndim(x) > 1 else 1).name, 0)
         else:
@@ -65,6 +68,11 @@ def compare(
         own = weight_file(weights, "weights", folder)
         theirs = weight_file(reference_weights, "reference_weights", folder)
         found, text = _native.compare_samples(
-            _file(x, "x", folder) or "", own, (path, theirs), known, _text(directions=_whole(directions, "directions"), seed=_whole(seed, "seed"))
+            _file(x, "x", folder) or "",
+            own,
+            (path, theirs),
+            known,
+            _text(directions=_whole(directions, "directions"), seed=_whole(seed, "seed")),
+            _whole(states, "states"),
         )
     return Comparison(found["distances"], text)

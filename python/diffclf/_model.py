@@ -46,14 +46,14 @@ class Model(Density):
 
     __slots__ = ("_content", "_native", "_path", "history")
 
-    def __init__(self, native: _native.Model, history: Sequence[dict[str, Any]] = (), path: Path | None = None) -> None:
+    def __init__(self, native: Any, history: Sequence[dict[str, Any]] = (), path: Path | None = None) -> None:
         self._native = native
         self._content: dict[str, Any] | None = None
         self._path = path
         #: Figures of the training as far as they were logged: step, stage, loss, held_out, gradient_norm, rate, seconds.
         self.history: list[dict[str, Any]] = list(history)
 
-    def _leaf(self) -> _native.Model:
+    def _leaf(self) -> Any:
         return self._native
 
     # What it is
@@ -62,13 +62,14 @@ class Model(Density):
     def content(self) -> dict[str, Any]:
         """Definition and record, as in the model file: spec, standardisation, record."""
         if self._content is None:
-            self._content = self._native.content()
+            content: dict[str, Any] = self._native.content()
+            self._content = content
         return self._content
 
     @property
     def dim(self) -> int:
         """Number of columns."""
-        return self._native.dim
+        return int(self._native.dim)
 
     @property
     def columns(self) -> list[str]:
@@ -79,7 +80,8 @@ class Model(Density):
     @property
     def times(self) -> NDArray[np.float64]:
         """The levels of the path, from the data to noise."""
-        return self._native.times
+        times: NDArray[np.float64] = self._native.times
+        return times
 
     @property
     def steps(self) -> int:
@@ -452,12 +454,13 @@ class Model(Density):
 
     def to_bytes(self) -> bytes:
         """The bytes of the model file."""
-        return self._native.to_bytes()
+        data: bytes = self._native.to_bytes()
+        return data
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Model:
         """A model from the bytes of its file."""
-        return cls(_native.Model.from_bytes(data))
+        return _restored(data, [])
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Writes the model file, whole or not at all: safetensors, the same as the command's."""
@@ -476,7 +479,7 @@ class Model(Density):
         return (_restored, (self.to_bytes(), self.history))
 
     def __copy__(self) -> Model:
-        return Model(self._native, self.history, self._path)
+        return type(self)(self._native, self.history, self._path)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Model:
         return self.__copy__()
@@ -508,11 +511,14 @@ class Report:
 
 
 def _restored(data: bytes, history: list[dict[str, Any]]) -> Model:
-    return Model(_native.Model.from_bytes(data), history)
+    from ._states import StatesModel
+
+    states = _native.StatesModel.read(data)
+    return Model(_native.Model.from_bytes(data), history) if states is None else StatesModel(states, history)
 
 
 def load(path: str | os.PathLike[str]) -> Model:
-    """Reads a model file, or that of a run folder.
+    """Reads a model file, or that of a run folder. A model of states is a :class:`StatesModel`.
 
     Examples
     --------
@@ -524,7 +530,10 @@ def load(path: str | os.PathLike[str]) -> Model:
     >>> diffclf.load(path) == model
     True
     """
-    native = _native.Model.load(os.fspath(path))
+    from ._states import StatesModel
+
+    states = _native.StatesModel.open(os.fspath(path))
+    native = _native.Model.load(os.fspath(path)) if states is None else states
     file = Path(path)
     if file.is_dir():
         file = file / "model.safetensors"
@@ -538,7 +547,7 @@ def load(path: str | os.PathLike[str]) -> Model:
                 history.append(json.loads(line))
             except ValueError:
                 continue
-    return Model(native, history, file)
+    return (Model if states is None else StatesModel)(native, history, file)
 
 
 def _times(t: ArrayLike) -> list[float]:

@@ -13,6 +13,7 @@ from ._progress import ProgressLike, progress_of
 from .errors import InputError, UsageError
 
 if TYPE_CHECKING:
+    from ._states import StatesModel
     from numpy.typing import NDArray
 
     from ._model import Model
@@ -330,6 +331,10 @@ def anneal(
     from ._model import _file
     from ._systems import system
 
+    from ._states import StatesModel
+
+    if isinstance(model, StatesModel):
+        return _anneal_states(model, n, locals())
     if target is not None and target_energy is not None:
         raise InputError("both target and target_energy are given, expected one of them")
     if isinstance(target, str):
@@ -355,6 +360,19 @@ def anneal(
     draws, _, figures = found
     arrays = [np.array(figures[name], dtype=np.float64) for name in ("swap_acceptance", "acceptance", "effective_draws", "r_hat")]
     return Ladders(draws, arrays[0], arrays[1], figures["round_trips"], arrays[2], arrays[3])
+
+
+def _anneal_states(model: StatesModel, n: int, given: dict[str, Any]) -> Particles:
+    """:func:`anneal` of a model of states: what it does not know must be left out."""
+    strangers = ("target_energy", "diffusion", "rows", "towards", "moves", "step", "resampling", "adaptive", "least_overlap")
+    for name in strangers:
+        if given[name] is not None and given[name] is not False:
+            raise InputError(f"{name} does not go with states; leave it out")
+    target = given["target"]
+    if target is not None and not isinstance(target, str):
+        raise InputError("target is no name; the targets of states are 'ising' and 'potts'")
+    known = {key: given[key] for key in ("levels", "kernel", "threshold", "runs") if given[key] is not None}
+    return model.anneal(n, target=target, method=given["method"], seed=given["seed"], progress=given["progress"], **known)
 
 
 def smc(model: Model, n: int = 8192, **settings: Any) -> Particles:

@@ -112,6 +112,15 @@ pub fn array<'py>(
     Ok(PyArray1::from_vec(py, values).reshape(shape)?.into_any())
 }
 
+/// A new array of bytes.
+pub fn array_u8<'py>(
+    py: Python<'py>,
+    values: Vec<u8>,
+    shape: &[usize],
+) -> PyResult<Bound<'py, PyAny>> {
+    Ok(PyArray1::from_vec(py, values).reshape(shape)?.into_any())
+}
+
 /// A new array of float32.
 pub fn array_f32<'py>(
     py: Python<'py>,

@@ -421,6 +421,7 @@ pub fn compare_samples<'py>(
     reference: (Option<PathBuf>, Option<PathBuf>),
     system: Option<(String, u64)>,
     comparison_settings: &str,
+    states: Option<usize>,
 ) -> PyResult<(Bound<'py, PyAny>, String)> {
     let (reference, reference_weights) = reference;
     let (found, text) = detached(py, || {
@@ -433,6 +434,7 @@ pub fn compare_samples<'py>(
                 (None, Some((name, seed))) => Reference::System { name, seed },
                 (None, None) => return Err(Error::Nothing),
             },
+            states,
             settings: settings(comparison_settings)?,
         };
         let found = asked.run()?;

@@ -11,6 +11,7 @@ mod machine;
 mod model;
 mod molecule;
 mod questions;
+mod states;
 mod system;
 mod training;
 mod watch;
@@ -68,6 +69,8 @@ mod _native {
     use super::molecule::Molecule;
     #[pymodule_export]
     use super::questions::{free_energy_surface, region_weights};
+    #[pymodule_export]
+    use super::states::StatesModel;
     #[pymodule_export]
     use super::system::System;
     #[pymodule_export]

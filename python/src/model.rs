@@ -9,8 +9,9 @@ use crate::watch::Listener;
 use diffclf::energy::{Energy, LearnedEnergy};
 use diffclf::model::Model as CoreModel;
 use diffclf_run::bridge::{BridgeChoice, noise};
+use diffclf_run::data::DataSet;
 use diffclf_run::density::{Points, Quantity, evaluate_rows};
-use diffclf_run::diagnose::Diagnosing;
+use diffclf_run::diagnose::{Diagnosed, Diagnosing};
 use diffclf_run::evaluate::Judgement;
 use diffclf_run::exact::Systems;
 use diffclf_run::files::read_model;
@@ -49,7 +50,7 @@ impl Model {
     }
 }
 
-fn quantity(py: Python<'_>, name: &str) -> PyResult<Quantity> {
+pub fn quantity(py: Python<'_>, name: &str) -> PyResult<Quantity> {
     Ok(match name {
         "log_density" => Quantity::LogDensity,
         "energy" => Quantity::Energy,
@@ -63,10 +64,10 @@ fn quantity(py: Python<'_>, name: &str) -> PyResult<Quantity> {
 /// What `Model.sample` asks for.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-struct SampleRequest {
-    n: Option<usize>,
-    method: Option<String>,
-    steps: Option<usize>,
+pub struct SampleRequest {
+    pub n: Option<usize>,
+    pub method: Option<String>,
+    pub steps: Option<usize>,
     eta: Option<f64>,
     integrator: Option<String>,
     tolerance: Option<f64>,
@@ -76,8 +77,8 @@ struct SampleRequest {
     rows: Option<PathBuf>,
     velocity: Option<String>,
     g: Option<String>,
-    seed: u64,
-    progress: Option<Py<PyAny>>,
+    pub seed: u64,
+    pub progress: Option<Py<PyAny>>,
 }
 
 /// A name of a family, or an error that names its argument.
@@ -92,6 +93,23 @@ fn named<T: serde::de::DeserializeOwned>(
 }
 
 impl SampleRequest {
+    /// An argument that is given and means nothing to states.
+    pub fn stranger(&self) -> Option<&'static str> {
+        let strangers = [
+            ("eta", self.eta.is_some()),
+            ("integrator", self.integrator.is_some()),
+            ("tolerance", self.tolerance.is_some()),
+            ("log_density", self.log_density),
+            ("probes", self.probes.is_some()),
+            ("towards", self.towards.is_some()),
+            ("rows", self.rows.is_some()),
+            ("velocity", self.velocity.is_some()),
+            ("g", self.g.is_some()),
+        ];
+        let found = strangers.into_iter().find(|(_, given)| *given);
+        found.map(|(name, _)| name)
+    }
+
     fn generation(&self) -> Result<Generation> {
         Ok(Generation {
             number: self.n,
@@ -139,14 +157,76 @@ type NamedRows = (String, Py<PyAny>, Option<Py<PyAny>>);
 /// What `Model.diagnose` asks for.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-struct DiagnoseRequest {
+pub struct DiagnoseRequest {
     rows: Vec<Option<NamedRows>>,
     /// Where the log of the training is looked for.
-    path: PathBuf,
+    pub path: PathBuf,
     points: usize,
     generate: usize,
     seed: u64,
-    progress: Option<Py<PyAny>>,
+    pub progress: Option<Py<PyAny>>,
+}
+
+/// Rows that are given for both endpoints, with their names and weights.
+pub struct GivenRows(Vec<Option<(String, Rows, Option<Rows>)>>);
+
+impl DiagnoseRequest {
+    /// The arrays of the rows.
+    pub fn given(&self, py: Python<'_>) -> PyResult<GivenRows> {
+        let mut rows = Vec::new();
+        for given in &self.rows {
+            rows.push(match given {
+                Some((name, x, weights)) => {
+                    let weights = weights.as_ref().map(|w| Rows::of(w.bind(py)));
+                    Some((name.clone(), Rows::of(x.bind(py))?, weights.transpose()?))
+                }
+                None => None,
+            });
+        }
+        Ok(GivenRows(rows))
+    }
+
+    /// What is asked of the diagnosis.
+    pub fn asked(&self) -> Diagnosing {
+        Diagnosing {
+            model: self.path.clone(),
+            data: [None, None],
+            weights: [None, None],
+            points: self.points,
+            generate: self.generate,
+            seed: self.seed,
+        }
+    }
+}
+
+impl GivenRows {
+    /// As data sets.
+    pub fn sets(self) -> Result<[Option<(String, DataSet)>; 2]> {
+        let mut sets = [None, None];
+        for (set, given) in sets.iter_mut().zip(self.0) {
+            if let Some((name, rows, weights)) = given {
+                let rows = rows.data_set(&name, Vec::new())?;
+                *set = Some((name, with_weights(rows, weights)?));
+            }
+        }
+        Ok(sets)
+    }
+}
+
+/// A diagnosis as Python takes it.
+pub fn told<'py, D: serde::Serialize>(
+    py: Python<'py>,
+    found: &Diagnosed<D>,
+) -> PyResult<Bound<'py, PyAny>> {
+    written(
+        py,
+        &serde_json::json!({
+            "judged_by": found.origin,
+            "only_trained_rows": found.only_trained,
+            "settings": found.settings,
+            "diagnosis": found.diagnosis,
+        }),
+    )
 }
 
 #[pymethods]
@@ -325,49 +405,17 @@ impl Model {
         py: Python<'py>,
         request: DiagnoseRequest,
     ) -> PyResult<(Bound<'py, PyAny>, String)> {
-        let mut rows = Vec::new();
-        for given in &request.rows {
-            rows.push(match given {
-                Some((name, x, weights)) => {
-                    let weights = weights.as_ref().map(|w| Rows::of(w.bind(py)));
-                    Some((name.clone(), Rows::of(x.bind(py))?, weights.transpose()?))
-                }
-                None => None,
-            });
-        }
+        let rows = request.given(py)?;
         let (found, text) = detached(py, move || {
-            let mut sets = [None, None];
-            for (set, given) in sets.iter_mut().zip(rows) {
-                if let Some((name, rows, weights)) = given {
-                    let rows = rows.data_set(&name, Vec::new())?;
-                    *set = Some((name.clone(), with_weights(rows, weights)?));
-                }
-            }
             let content = &self.model.content;
-            let judging = Judging::of(content, sets, &request.path)?;
-            let asked = Diagnosing {
-                model: request.path,
-                data: [None, None],
-                weights: [None, None],
-                points: request.points,
-                generate: request.generate,
-                seed: request.seed,
-            };
+            let judging = Judging::of(content, rows.sets()?, &request.path)?;
+            let asked = request.asked();
             let watch = Listener::new(request.progress, None);
             let found = asked.judge(judging, content, &*self.energy()?, &watch)?;
             let text = diffclf_report::verdict::text("the model", &found);
             Ok((found, text))
         })?;
-        let figures = written(
-            py,
-            &serde_json::json!({
-                "judged_by": found.origin,
-                "only_trained_rows": found.only_trained,
-                "settings": found.settings,
-                "diagnosis": found.diagnosis,
-            }),
-        )?;
-        Ok((figures, text))
+        Ok((told(py, &found)?, text))
     }
 }
 

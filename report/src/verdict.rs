@@ -2,9 +2,10 @@
 
 use crate::page::{Notice, Page, Table};
 use crate::text::table_text;
+use diffclf::discrete::diagnose::{Shares, StatesDiagnosis};
 use diffclf::metric::Estimate;
 use diffclf::metric::diagnose::{
-    Check, Diagnosis, HeldOut, Integral, ModeAudit, Normalisation, Tails, Verdict,
+    Check, Diagnosis, Integral, ModeAudit, Normalisation, Rival, Tails, Verdict, Verdicts,
 };
 use diffclf_run::diagnose::Diagnosed;
 
@@ -15,10 +16,11 @@ const FEW_BASINS: usize = 12;
 const WIDTH: usize = 100;
 
 /// The whole diagnosis of a model of this name, for a terminal.
-pub fn text(model: &str, found: &Diagnosed) -> String {
+pub fn text<D: Shown>(model: &str, found: &Diagnosed<D>) -> String {
     let mut text = format!(
         "{model} judged by {}, worth {:.0} independent ones\n\n",
-        found.origin, found.diagnosis.effective_rows
+        found.origin,
+        found.diagnosis.effective_rows()
     );
     if found.only_trained {
         text += &wrapped(
@@ -29,10 +31,10 @@ pub fn text(model: &str, found: &Diagnosed) -> String {
         text += "\n";
     }
     let diagnosis = &found.diagnosis;
-    for check in &diagnosis.checks {
+    for check in diagnosis.checks() {
         text += &check_text(check);
     }
-    for table in tables(diagnosis) {
+    for table in diagnosis.tables() {
         text += &format!("{}\n", table_text(&table));
     }
     text + &format!("verdict: {}\n", verdict_text(diagnosis))
@@ -69,16 +71,16 @@ fn wrapped(text: &str, indent: &str) -> String {
 }
 
 /// Checks with this verdict.
-fn count(diagnosis: &Diagnosis, verdict: Verdict) -> usize {
+fn count(diagnosis: &dyn Verdicts, verdict: Verdict) -> usize {
     let same = diagnosis
-        .checks
+        .checks()
         .iter()
         .filter(|check| check.verdict == verdict);
     same.count()
 }
 
 /// `warn (5 pass, 1 warn)`.
-pub fn verdict_text(diagnosis: &Diagnosis) -> String {
+pub fn verdict_text(diagnosis: &dyn Verdicts) -> String {
     let kinds = [
         Verdict::Pass,
         Verdict::Warn,
@@ -91,14 +93,14 @@ pub fn verdict_text(diagnosis: &Diagnosis) -> String {
         .filter(|(count, _)| *count > 0)
         .map(|(count, name)| format!("{count} {name}"))
         .collect();
-    format!("{} ({})", diagnosis.verdict.name(), counts.join(", "))
+    format!("{} ({})", diagnosis.verdict().name(), counts.join(", "))
 }
 
 /// The verdict in few lines: how many checks passed, and what each of the others found and means.
-pub fn summary(diagnosis: &Diagnosis) -> String {
+pub fn summary(diagnosis: &dyn Verdicts) -> String {
     let mut text = format!("verdict: {}", verdict_text(diagnosis));
     let bad = |check: &&Check| matches!(check.verdict, Verdict::Warn | Verdict::Fail);
-    for check in diagnosis.checks.iter().filter(bad) {
+    for check in diagnosis.checks().iter().filter(bad) {
         let found = format!("{}: {}", check.name, check.finding);
         let lines = wrapped(&found, "    ") + &wrapped(&format!("=> {}", check.meaning), "    ");
         text += &format!("\n  {}\n{}", check.verdict.name(), lines.trim_end());
@@ -107,9 +109,9 @@ pub fn summary(diagnosis: &Diagnosis) -> String {
 }
 
 /// The checks with their words and figures, on a page.
-pub fn checks(diagnosis: &Diagnosis, page: &mut Page) {
+pub fn checks<D: Shown>(diagnosis: &D, page: &mut Page) {
     let notices: Vec<Notice> = diagnosis
-        .checks
+        .checks()
         .iter()
         .map(|check| Notice {
             mark: check.verdict.name().into(),
@@ -122,7 +124,7 @@ pub fn checks(diagnosis: &Diagnosis, page: &mut Page) {
         })
         .collect();
     page.notices(&notices);
-    for table in tables(diagnosis) {
+    for table in diagnosis.tables() {
         page.table(&table);
     }
 }
@@ -142,24 +144,25 @@ fn sentence(text: &str) -> String {
 }
 
 /// A page with the diagnosis of a model of this name.
-pub fn page(model: &str, found: &Diagnosed) -> Page {
+pub fn page<D: Shown>(model: &str, found: &Diagnosed<D>) -> Page {
     let mut page = Page::new(&format!("Is {model} any good?"));
     let diagnosis = &found.diagnosis;
     page.lead(&format!(
         "Judged without knowing the truth, by {}, worth {:.0} independent ones.",
-        found.origin, diagnosis.effective_rows
+        found.origin,
+        diagnosis.effective_rows()
     ));
-    let mark = diagnosis.verdict.name();
+    let mark = diagnosis.verdict().name();
     page.cards(&[
         ("verdict", verdict_text(diagnosis), Some(mark)),
         (
             "held-out log-likelihood",
-            format!("{:.2} nats per row", diagnosis.held_out.nats.mean),
+            format!("{:.2} nats per row", diagnosis.nats().mean),
             None,
         ),
         (
             "classification loss",
-            format!("{:.3} nats", diagnosis.calibration.loss.mean),
+            format!("{:.3} nats", diagnosis.calibration().loss.mean),
             None,
         ),
     ]);
@@ -176,19 +179,66 @@ pub fn page(model: &str, found: &Diagnosed) -> Page {
     page
 }
 
-/// The figures behind the checks, as far as there are any.
-pub fn tables(diagnosis: &Diagnosis) -> Vec<Table> {
-    let mut tables = vec![likelihoods(&diagnosis.held_out)];
-    if !diagnosis.normalisation.levels.is_empty() {
-        tables.push(integrals(&diagnosis.normalisation));
+/// A diagnosis that can be shown.
+pub trait Shown: Verdicts {
+    /// The figures behind the checks, as far as there are any.
+    fn tables(&self) -> Vec<Table>;
+}
+
+impl Shown for Diagnosis {
+    fn tables(&self) -> Vec<Table> {
+        let held_out = &self.held_out;
+        let mut rivals = Vec::new();
+        rivals.extend(held_out.mixture.map(|rival| ("fitted mixture", rival)));
+        rivals.extend(held_out.kernels.map(|rival| ("kernel density", rival)));
+        let caption = format!(
+            "Log-likelihood of {} rows, nats per row in the data's coordinates",
+            held_out.rows
+        );
+        let mut tables = vec![likelihoods(caption, held_out.nats, &rivals)];
+        if !self.normalisation.levels.is_empty() {
+            tables.push(integrals(&self.normalisation));
+        }
+        if !self.tails.shells.is_empty() {
+            tables.push(shells(&self.tails));
+        }
+        if self.modes.basins.len() > 1 {
+            tables.push(basins(&self.modes));
+        }
+        tables
     }
-    if !diagnosis.tails.shells.is_empty() {
-        tables.push(shells(&diagnosis.tails));
+}
+
+impl Shown for StatesDiagnosis {
+    fn tables(&self) -> Vec<Table> {
+        let held_out = &self.held_out;
+        let mut rivals = vec![("independent sites", held_out.sites)];
+        rivals.extend(held_out.tree.map(|rival| ("tree of pairs", rival)));
+        let caption = format!("Log-likelihood of {} rows, nats per row", held_out.rows[0]);
+        vec![
+            likelihoods(caption, held_out.nats, &rivals),
+            majorities(&self.shares),
+        ]
     }
-    if diagnosis.modes.basins.len() > 1 {
-        tables.push(basins(&diagnosis.modes));
+}
+
+/// States that most sites show, side by side in data, density and generated rows.
+fn majorities(shares: &Shares) -> Table {
+    let text = |of: &Option<Vec<f64>>, k: usize| {
+        of.as_ref()
+            .map_or("-".into(), |shares| format!("{:.2} %", 100.0 * shares[k]))
+    };
+    let [data, density, generated] = &shares.majorities;
+    Table {
+        caption: "The state that most sites of a row show, and how often".into(),
+        header: header(["state", "data", "density", "generated"]),
+        rows: (0..shares.symbols.min(FEW_BASINS))
+            .map(|k| {
+                let parts = [data, density, generated].map(|of| text(of, k));
+                [k.to_string()].into_iter().chain(parts).collect()
+            })
+            .collect(),
     }
-    tables
 }
 
 fn header<const N: usize>(names: [&str; N]) -> Vec<String> {
@@ -196,27 +246,21 @@ fn header<const N: usize>(names: [&str; N]) -> Vec<String> {
 }
 
 /// The model beside classical densities.
-fn likelihoods(held_out: &HeldOut) -> Table {
+fn likelihoods(caption: String, nats: Estimate, rivals: &[(&str, Rival)]) -> Table {
     let row = |name: &str, nats: Estimate, lead: Option<Estimate>| {
         let lead = lead.map_or("-".into(), |lead| {
             format!("{:+.3} ± {:.3}", lead.mean, lead.error)
         });
         vec![name.into(), format!("{nats:.3}"), lead]
     };
-    let mut rows = vec![row("the model", held_out.nats, None)];
-    if let Some(rival) = held_out.mixture {
-        rows.push(row("fitted mixture", rival.nats, Some(rival.lead)));
-    }
-    if let Some(rival) = held_out.kernels {
-        rows.push(row("kernel density", rival.nats, Some(rival.lead)));
-    }
+    let own = [row("the model", nats, None)];
+    let others = rivals
+        .iter()
+        .map(|(name, rival)| row(name, rival.nats, Some(rival.lead)));
     Table {
-        caption: format!(
-            "Log-likelihood of {} rows, nats per row in the data's coordinates",
-            held_out.rows
-        ),
+        caption,
         header: header(["density", "nats", "the model's lead"]),
-        rows,
+        rows: own.into_iter().chain(others).collect(),
     }
 }
 

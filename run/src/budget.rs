@@ -4,10 +4,11 @@
 use crate::company;
 use crate::error::{Error, Result};
 use crate::prepare::Preparation;
+use crate::settings::Settings;
 use crate::words;
 use crate::words::Setting;
 use diffclf::engine::{Isa, Pool};
-use diffclf::train::{StepReport, TrainSettings};
+use diffclf::train::{StepReport, TrainSettings, Trainer};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -48,83 +49,88 @@ impl Preparation {
         pool: &Arc<Pool>,
         isa: Isa,
     ) -> Result<String> {
-        if self.settings.more_steps.is_some() {
-            return Err(Error::Refused(words!(
-                Setting::new("more_steps"),
-                " counts steps, and ",
-                Setting::new("time"),
-                " chooses them; leave one of them out"
-            )));
-        }
-        let train = self.content.record.settings.clone();
-        let mut paces = Vec::with_capacity(train.stages.len());
-        for stage in 0..train.stages.len() {
-            paces.push(self.seconds_per_step(&train, stage, pool.clone(), isa)?);
-        }
-        let planned: f64 = train
-            .stages
-            .iter()
-            .zip(&paces)
-            .map(|(stage, pace)| stage.steps as f64 * pace)
-            .sum();
-        let left =
-            (1.0 - AFTERWARDS) * budget.as_secs_f64() - company::elapsed(begin).as_secs_f64();
-        let share = (left / planned).max(0.0);
-        let steps = |steps: u64| ((steps as f64 * share) as u64).max(FEWEST_STEPS);
-        let settings = &mut self.content.record.settings;
-        for stage in &mut settings.stages {
-            stage.steps = steps(stage.steps);
-        }
-        let counts: Vec<u64> = settings.stages.iter().map(|stage| stage.steps).collect();
-        let last = counts.last().copied().unwrap_or(0);
-        self.settings.steps = Some(last);
-        self.settings.score_steps = Some(match counts.as_slice() {
-            [first, _] => *first,
-            _ => 0,
-        });
-        if let Some(rule) = &mut settings.held_out {
-            // As for any other number of steps.
-            rule.every = (last / (4 * rule.patience.max(1))).clamp(10, 1000);
-            self.settings.held_out_every = Some(rule.every);
-        }
-        let text: Vec<String> = counts
-            .iter()
-            .zip(&paces)
-            .map(|(steps, pace)| format!("{steps} steps at {pace:.3} s"))
-            .collect();
-        Ok(format!("fitted into the time: {}", text.join(", then ")))
+        let mut settings = self.settings.clone();
+        let mut train = self.content.record.settings.clone();
+        let text = fit_steps(&mut settings, &mut train, (budget, begin), &|train| {
+            self.trainer_of(train, pool.clone(), isa)
+        })?;
+        (self.settings, self.content.record.settings) = (settings, train);
+        Ok(text)
     }
+}
 
-    /// How long a step of a stage takes here.
-    fn seconds_per_step(
-        &self,
-        train: &TrainSettings,
-        stage: usize,
-        pool: Arc<Pool>,
-        isa: Isa,
-    ) -> Result<f64> {
+/// Fits the steps of all stages into what is left of a budget, by the pace of trainers of each stage alone; tells what was chosen.
+pub(crate) fn fit_steps<O: Clone>(
+    settings: &mut Settings,
+    train: &mut TrainSettings<O>,
+    (budget, begin): (Duration, Instant),
+    trainer_of: &dyn Fn(&TrainSettings<O>) -> Result<Trainer>,
+) -> Result<String> {
+    if settings.more_steps.is_some() {
+        return Err(Error::Refused(words!(
+            Setting::new("more_steps"),
+            " counts steps, and ",
+            Setting::new("time"),
+            " chooses them; leave one of them out"
+        )));
+    }
+    let mut paces = Vec::with_capacity(train.stages.len());
+    for stage in 0..train.stages.len() {
         let mut alone = train.clone();
         alone.stages = vec![train.stages[stage].clone()];
         alone.stages[0].steps = u64::MAX;
         alone.held_out = None;
-        let mut trainer = self.trainer_of(&alone, pool, isa)?;
-        let mut report = StepReport::default();
-        // The first step builds what the others use.
-        trainer.advance(&mut report)?;
-        let (begin, mut count) = (Instant::now(), 0);
-        while count < FEWEST_MEASURED || company::elapsed(begin).as_secs_f64() < MEASURED {
-            trainer.advance(&mut report)?;
-            count += 1;
-        }
-        Ok(company::elapsed(begin).as_secs_f64() / f64::from(count))
+        paces.push(seconds_per_step(trainer_of(&alone)?)?);
     }
+    let planned: f64 = train
+        .stages
+        .iter()
+        .zip(&paces)
+        .map(|(stage, pace)| stage.steps as f64 * pace)
+        .sum();
+    let left = (1.0 - AFTERWARDS) * budget.as_secs_f64() - company::elapsed(begin).as_secs_f64();
+    let share = (left / planned).max(0.0);
+    let steps = |steps: u64| ((steps as f64 * share) as u64).max(FEWEST_STEPS);
+    for stage in &mut train.stages {
+        stage.steps = steps(stage.steps);
+    }
+    let counts: Vec<u64> = train.stages.iter().map(|stage| stage.steps).collect();
+    let last = counts.last().copied().unwrap_or(0);
+    settings.steps = Some(last);
+    settings.score_steps = Some(match counts.as_slice() {
+        [first, _] => *first,
+        _ => 0,
+    });
+    if let Some(rule) = &mut train.held_out {
+        // As for any other number of steps.
+        rule.every = (last / (4 * rule.patience.max(1))).clamp(10, 1000);
+        settings.held_out_every = Some(rule.every);
+    }
+    let text: Vec<String> = counts
+        .iter()
+        .zip(&paces)
+        .map(|(steps, pace)| format!("{steps} steps at {pace:.3} s"))
+        .collect();
+    Ok(format!("fitted into the time: {}", text.join(", then ")))
+}
+
+/// How long a step takes here.
+fn seconds_per_step(mut trainer: Trainer) -> Result<f64> {
+    let mut report = StepReport::default();
+    // The first step builds what the others use.
+    trainer.advance(&mut report)?;
+    let (begin, mut count) = (Instant::now(), 0);
+    while count < FEWEST_MEASURED || company::elapsed(begin).as_secs_f64() < MEASURED {
+        trainer.advance(&mut report)?;
+        count += 1;
+    }
+    Ok(company::elapsed(begin).as_secs_f64() / f64::from(count))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::data::DataSet;
-    use crate::settings::Settings;
 
     #[test]
     fn times_have_units() {

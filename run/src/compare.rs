@@ -3,13 +3,17 @@
 use crate::data::read_rows;
 use crate::error::{Error, Result};
 use crate::memory::refuse_rows;
+use crate::states::{draws, recognised};
 use crate::weights::GivenWeights;
 use crate::words;
 use crate::words::Setting;
+use diffclf::discrete::compare::StatesComparison;
+use diffclf::discrete::{self, MOST_STATES};
 use diffclf::metric::{Comparison, ComparisonSettings, Sample};
 use diffclf::rng::Purpose;
 use diffclf::system::{GaussianMixture, System};
-use std::path::PathBuf;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
 
 /// What samples are compared with.
 #[derive(Debug, Clone)]
@@ -36,15 +40,27 @@ pub struct Comparing {
     pub reference: Reference,
     /// Weights of the reference's rows, likewise.
     pub reference_weights: Option<PathBuf>,
+    /// States of a site, for rows of symbols; 0 for rows of numbers; none: recognised by themselves.
+    pub states: Option<usize>,
     /// Directions and seed.
     pub settings: ComparisonSettings,
+}
+
+/// The distances, of points or of states.
+#[derive(Debug, Clone, Serialize)]
+#[serde(untagged)]
+pub enum Distances {
+    /// Of points.
+    Points(Comparison),
+    /// Of rows of symbols.
+    States(StatesComparison),
 }
 
 /// Distances, and what they are between.
 #[derive(Debug, Clone)]
 pub struct Compared {
     /// The distances.
-    pub distances: Comparison,
+    pub distances: Distances,
     /// Name of the reference.
     pub reference: String,
     /// Rows of the sample, of the reference, and of the part that gives the floor.
@@ -80,20 +96,50 @@ impl Comparing {
             None => None,
         };
         let sample = Sample::new(&points, dim, weights.as_deref())?;
-        let pair = self.pair(dim, sample.rows())?;
+        let of_states = self.of_states()?;
+        let pair = self.pair(dim, sample.rows(), of_states)?;
         let (reference, other) = (
             Sample::new(&pair.first, dim, pair.weights_of(0))?,
             Sample::new(&pair.second, dim, pair.weights_of(1))?,
         );
-        let modes = pair.modes.as_ref();
+        let distances = if of_states {
+            let all = points.iter().chain(&pair.first).chain(&pair.second);
+            let most = all.copied().fold(1.0, f64::max) as usize;
+            let states = self.states.unwrap_or(0).max(most.min(MOST_STATES) + 1);
+            let seed = self.settings.seed;
+            let found = StatesComparison::run(&sample, &reference, &other, states, seed)?;
+            Distances::States(found)
+        } else {
+            let modes = pair.modes.as_ref();
+            Distances::Points(Comparison::run(
+                &sample,
+                &reference,
+                &other,
+                modes,
+                self.settings,
+            )?)
+        };
         Ok(Compared {
-            distances: Comparison::run(&sample, &reference, &other, modes, self.settings)?,
+            distances,
             rows: [sample.rows(), reference.rows(), other.rows()],
             reference: pair.name,
         })
     }
 
-    fn pair(&self, dim: usize, rows: usize) -> Result<Pair> {
+    /// Whether rows are symbols: asked for, a system of states, or files that hold nothing else.
+    fn of_states(&self) -> Result<bool> {
+        let is_symbols = |path: &Path| {
+            let npy = path.extension().is_some_and(|e| e == "npy") && path.is_file();
+            if npy { recognised(path) } else { Ok(false) }
+        };
+        match (&self.reference, self.states) {
+            (_, Some(states)) => Ok(states > 0),
+            (Reference::System { name, .. }, None) => Ok(discrete::system::is_known(name)),
+            (Reference::File(path), None) => Ok(is_symbols(&self.sample)? && is_symbols(path)?),
+        }
+    }
+
+    fn pair(&self, dim: usize, rows: usize, of_states: bool) -> Result<Pair> {
         let path = match &self.reference {
             Reference::System { name, seed } => {
                 if self.reference_weights.is_some() {
@@ -101,6 +147,19 @@ impl Comparing {
                         Setting::new("reference_weights"),
                         " belongs to a reference of given rows; leave it out for a system"
                     )));
+                }
+                if of_states {
+                    let states = self.states;
+                    let system = discrete::system::by_name(name, Some(dim), states, *seed)?;
+                    let draw =
+                        |half| draws(&*system, Purpose::Reference(half), rows, self.settings.seed);
+                    return Ok(Pair {
+                        first: draw(0),
+                        second: draw(1),
+                        weights: None,
+                        modes: None,
+                        name: system.name().into(),
+                    });
                 }
                 let system = System::by_name(name, dim, *seed)?;
                 let draw = |half: u32| -> Vec<f64> {

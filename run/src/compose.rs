@@ -93,38 +93,39 @@ pub fn read_models(bindings: &[String]) -> Result<Vec<(&str, Model)>> {
         .collect()
 }
 
+/// Every name of the expression is bound, once, and every binding is used.
+pub(crate) fn check_names(expression: &Expression, known: &[&str]) -> Result<()> {
+    let names = expression.names();
+    for (k, name) in known.iter().enumerate() {
+        if known[..k].contains(name) {
+            return Err(Error::Usage(format!(
+                "'{name}' is given twice; a name stands for one model or system"
+            )));
+        }
+        if !names.contains(name) {
+            return Err(Error::Usage(format!(
+                "'{name}' is not in the expression '{expression}'; leave it out, or use it"
+            )));
+        }
+    }
+    match names.iter().find(|name| !known.contains(name)) {
+        Some(name) => Err(Error::Refused(words!(
+            "'",
+            name,
+            "' is not known; give ",
+            Setting::to("model", format!("{name}=FILE")),
+            " or ",
+            Setting::to("system", format!("{name}=SYSTEM"))
+        ))),
+        None => Ok(()),
+    }
+}
+
 impl Compound<'_> {
-    /// Every name of the expression is bound, once, and every binding is used.
     pub(crate) fn check_names(&self) -> Result<()> {
         let models = self.models.iter().map(|(name, _)| *name);
-        let known: Vec<&str> = models
-            .chain(self.systems.iter().map(|(name, _)| *name))
-            .collect();
-        let names = self.expression.names();
-        for (k, name) in known.iter().enumerate() {
-            if known[..k].contains(name) {
-                return Err(Error::Usage(format!(
-                    "'{name}' is given twice; a name stands for one model or system"
-                )));
-            }
-            if !names.contains(name) {
-                return Err(Error::Usage(format!(
-                    "'{name}' is not in the expression '{}'; leave it out, or use it",
-                    self.expression
-                )));
-            }
-        }
-        match names.iter().find(|name| !known.contains(name)) {
-            Some(name) => Err(Error::Refused(words!(
-                "'",
-                name,
-                "' is not known; give ",
-                Setting::to("model", format!("{name}=FILE")),
-                " or ",
-                Setting::to("system", format!("{name}=SYSTEM"))
-            ))),
-            None => Ok(()),
-        }
+        let systems = self.systems.iter().map(|(name, _)| *name);
+        check_names(self.expression, &models.chain(systems).collect::<Vec<_>>())
     }
 
     /// Leads particles from the noisiest level down the path of compositions.

@@ -5,7 +5,7 @@ use crate::judging::{GivenFiles, Judging, diagnosis_settings};
 use crate::memory::refuse_rows;
 use crate::watch::Watch;
 use diffclf::energy::LearnedEnergy;
-use diffclf::metric::diagnose::{Diagnosis, DiagnosisSettings, Verdict};
+use diffclf::metric::diagnose::{Diagnosis, DiagnosisSettings, Verdict, Verdicts};
 use diffclf::model::Content;
 use std::path::{Path, PathBuf};
 
@@ -28,9 +28,9 @@ pub struct Diagnosing {
 
 /// The checks, and what they were made with.
 #[derive(Debug, Clone)]
-pub struct Diagnosed {
-    /// The checks.
-    pub diagnosis: Diagnosis,
+pub struct Diagnosed<D = Diagnosis> {
+    /// The checks, of points or of states.
+    pub diagnosis: D,
     /// How much was computed.
     pub settings: DiagnosisSettings,
     /// Where the rows came from, in words.
@@ -80,17 +80,17 @@ impl Diagnosing {
     }
 }
 
-impl Diagnosed {
+impl<D: Verdicts> Diagnosed<D> {
     /// Checks with this verdict.
     pub fn count(&self, verdict: Verdict) -> usize {
-        let checks = self.diagnosis.checks.iter();
+        let checks = self.diagnosis.checks().iter();
         checks.filter(|check| check.verdict == verdict).count()
     }
 
     /// The verdict as the outcome of a command.
     pub fn verdict(&self) -> Result<()> {
-        let all = self.diagnosis.checks.len();
-        match self.diagnosis.verdict {
+        let all = self.diagnosis.checks().len();
+        match self.diagnosis.verdict() {
             Verdict::Fail => Err(Error::Failed(format!(
                 "the model failed {} of {all} checks",
                 self.count(Verdict::Fail)

@@ -412,7 +412,7 @@ pub fn read_model(path: &Path) -> Result<Model> {
     let model = Model::from_bytes(&read_container(&path)?);
     let model = model.map_err(|source| match &source {
         diffclf::Error::ModelContent { problem } if problem.starts_with("it is a model of states") => Error::Usage(format!(
-            "{} is a model of states; train, density, sample, evaluate and anneal know them, and nothing else does yet",
+            "{} is a model of states, and this is a question about rows of numbers; density, sample, diagnose, evaluate, anneal, compose and report know both",
             path.display()
         )),
         _ => Error::about(&path, source),

@@ -1,6 +1,6 @@
 //! What a model is judged by: rows in its coordinates, trained on or not, samples of its own, and the log of its training.
 
-use crate::data::DataSet;
+use crate::data::{DataSet, Prepared};
 use crate::error::{DataFault, Error, Result};
 use crate::run_folder::{CONFIG, LOG};
 use crate::settings::Settings;
@@ -9,7 +9,7 @@ use crate::words;
 use crate::words::Setting;
 use diffclf::energy::{Energy, LearnedEnergy, Prior};
 use diffclf::metric::diagnose::{Data, Diagnosis, DiagnosisSettings, Facts, History, Subject};
-use diffclf::model::{Content, DataRecord};
+use diffclf::model::{Content, DataRecord, Record};
 use diffclf::rng::{Purpose, STREAMS};
 use diffclf::sample::{Flow, Sampler, Solver, Task, depart, times_of};
 use diffclf::system::System;
@@ -17,17 +17,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Rows of each kind that are kept in memory.
-const MOST_ROWS: usize = 20_000;
+pub(crate) const MOST_ROWS: usize = 20_000;
 
 /// Rows of one endpoint.
-struct Endpoint {
+pub(crate) struct Endpoint {
     /// Rows that were not trained on; empty if there are none.
-    fresh: Vec<f64>,
+    pub(crate) fresh: Vec<f64>,
     /// Rows that were trained on, where it is known which.
-    trained: Option<Vec<f64>>,
-    name: String,
+    pub(crate) trained: Option<Vec<f64>>,
+    pub(crate) name: String,
     /// The rows stand for weighted ones.
-    weighted: bool,
+    pub(crate) weighted: bool,
 }
 
 /// Files of rows to judge by, and of their weights, for both endpoints.
@@ -48,7 +48,7 @@ impl<'a> GivenFiles<'a> {
         }
     }
 
-    fn open(&self, endpoint: usize) -> Result<Option<(String, DataSet)>> {
+    pub(crate) fn open(&self, endpoint: usize) -> Result<Option<(String, DataSet)>> {
         match (self.data[endpoint], self.weights[endpoint]) {
             (None, None) => Ok(None),
             (Some(path), weights) => {
@@ -120,33 +120,23 @@ impl Judging {
             .iter()
             .take(ends)
             .enumerate()
-            .map(|(k, set)| match (set, training_file(content, model, k)) {
-                (Some((name, set)), file) => from_set(content, (name, set), file, k),
-                (None, Some((name, set))) => from_set(content, (&name, &set), None, k),
-                (None, None) => from_record(content, k),
-            })
+            .map(
+                |(k, set)| match (set, training_file(&content.record, model, k)) {
+                    (Some((name, set)), file) => from_set(content, (name, set), file, k),
+                    (None, Some((name, set))) => from_set(content, (&name, &set), None, k),
+                    (None, None) => from_record(content, k),
+                },
+            )
             .collect::<Result<Vec<_>>>()?;
         let only_trained = endpoints.iter().any(|endpoint| endpoint.fresh.is_empty());
-        let names: Vec<&str> = endpoints.iter().map(|end| end.name.as_str()).collect();
         let dim = content.spec.dim;
-        let rows = |endpoint: &Endpoint| endpoint.rows(only_trained).len() / dim;
-        let weighted = if endpoints.iter().any(|endpoint| endpoint.weighted) {
-            ", kept by their weights"
-        } else {
-            ""
-        };
-        let origin = format!(
-            "{}, {} rows that were {}trained on{weighted}",
-            names.join(" and "),
-            rows(&endpoints[0]),
-            if only_trained { "" } else { "not " }
-        );
+        let origin = origin(&endpoints, dim, only_trained);
         Ok(Self {
             dim,
             endpoints,
             origin,
             only_trained,
-            history: history(&model.with_file_name(LOG), content),
+            history: history(model, content.record.settings.stages.len()),
             generated: None,
         })
     }
@@ -300,8 +290,39 @@ pub fn diagnosis_settings(points: usize, seed: u64) -> DiagnosisSettings {
     }
 }
 
+/// Where rows came from, in words.
+pub(crate) fn origin(endpoints: &[Endpoint], dim: usize, only_trained: bool) -> String {
+    let names: Vec<&str> = endpoints.iter().map(|end| end.name.as_str()).collect();
+    let rows = |endpoint: &Endpoint| endpoint.rows(only_trained).len() / dim;
+    let weighted = if endpoints.iter().any(|endpoint| endpoint.weighted) {
+        ", kept by their weights"
+    } else {
+        ""
+    };
+    format!(
+        "{}, {} rows that were {}trained on{weighted}",
+        names.join(" and "),
+        rows(&endpoints[0]),
+        if only_trained { "" } else { "not " }
+    )
+}
+
+/// There are no rows to judge by.
+pub(crate) fn no_rows(endpoint: usize) -> Error {
+    let (what, key, file) = [
+        ("", "data", "DATA.npy"),
+        (" of the second endpoint", "end", "DATA1.npy"),
+    ][endpoint];
+    Error::Refused(words!(
+        "the model was trained on a file, so there are no rows",
+        what,
+        " to judge it by; give them: ",
+        Setting::to(key, file)
+    ))
+}
+
 impl Endpoint {
-    fn rows(&self, trained: bool) -> &[f64] {
+    pub(crate) fn rows(&self, trained: bool) -> &[f64] {
         match &self.trained {
             Some(rows) if trained => rows,
             _ => &self.fresh,
@@ -310,8 +331,12 @@ impl Endpoint {
 }
 
 /// The file that the run's settings name as that of an endpoint's training, if it is there and still the same.
-fn training_file(content: &Content, model: &Path, endpoint: usize) -> Option<(String, DataSet)> {
-    let expected = content.record.data.get(endpoint)?.sha256.as_ref()?;
+pub(crate) fn training_file<O>(
+    record: &Record<O>,
+    model: &Path,
+    endpoint: usize,
+) -> Option<(String, DataSet)> {
+    let expected = record.data.get(endpoint)?.sha256.as_ref()?;
     let settings = Settings::read(&model.with_file_name(CONFIG)).ok()?;
     let named = [&settings.data, &settings.end]
         .into_iter()
@@ -328,7 +353,7 @@ fn training_file(content: &Content, model: &Path, endpoint: usize) -> Option<(St
     let mut sets =
         sets.filter_map(|path| Some((path.display().to_string(), DataSet::file(&path).ok()?)));
     let (name, set) = sets.find(|(_, set)| set.record().sha256.as_ref() == Some(expected))?;
-    let weights = training_weights(content, model, (endpoint, set.record().rows?));
+    let weights = training_weights(record, model, (endpoint, set.record().rows?));
     let set = match weights {
         Some((_, weights)) => set.with_weights(weights).ok()?,
         None => set,
@@ -337,12 +362,12 @@ fn training_file(content: &Content, model: &Path, endpoint: usize) -> Option<(St
 }
 
 /// The weights that the run's settings name for an endpoint's rows, if they are there and still the same.
-fn training_weights(
-    content: &Content,
+fn training_weights<O>(
+    record: &Record<O>,
     model: &Path,
     (endpoint, rows): (usize, usize),
 ) -> Option<(PathBuf, GivenWeights)> {
-    let expected = content.record.data.get(endpoint)?.weights.as_ref()?;
+    let expected = record.data.get(endpoint)?.weights.as_ref()?;
     let settings = Settings::read(&model.with_file_name(CONFIG)).ok()?;
     let named = [settings.weights, settings.end_weights]
         .into_iter()
@@ -384,7 +409,7 @@ pub fn asked_files(
         return Ok(Some((data, None)));
     }
     let rows = set.record().rows.unwrap_or(0);
-    match training_weights(content, model, (0, rows)) {
+    match training_weights(&content.record, model, (0, rows)) {
         Some((path, _)) => Ok(Some((data, Some(path)))),
         None => Err(lost_weights(&data.display().to_string(), "weights")),
     }
@@ -401,7 +426,7 @@ fn lost_weights(name: &str, key: &'static str) -> Error {
 
 /// Where the rows are that a model was trained on, if they are there and still the same.
 pub fn training_path(content: &Content, model: &Path) -> Option<PathBuf> {
-    training_file(content, model, 0).map(|(path, _)| PathBuf::from(path))
+    training_file(&content.record, model, 0).map(|(path, _)| PathBuf::from(path))
 }
 
 /// Rows that are given: if they are those that were trained on, the held-out ones are known. If not, those of the training come from its own file.
@@ -423,24 +448,34 @@ fn from_set(
         });
     }
     set.refuse_non_finite()?;
-    let settings = &content.record.settings;
+    let prepare = |set: &DataSet| {
+        // Rounded values were learned spread over their steps.
+        let steps = content.record.data.get(endpoint);
+        let steps = steps.map_or(&[][..], |data| &data.steps);
+        let view = content.view().map(Arc::new);
+        set.prepare_through(&content.standardisation, steps, view)
+    };
+    split(&content.record, (name, set), training, endpoint, &prepare)
+}
+
+/// Rows that are given, apart from those that were trained on.
+pub(crate) fn split<O>(
+    record: &Record<O>,
+    (name, set): (String, &DataSet),
+    training: Option<(String, DataSet)>,
+    endpoint: usize,
+    prepare: &dyn Fn(&DataSet) -> Result<Prepared>,
+) -> Result<Endpoint> {
+    let settings = &record.settings;
     // Which rows other streams held out is not known: all of them count as trained on.
-    let known = content.record.streams == STREAMS;
+    let known = record.streams == STREAMS;
     let rule = settings.held_out.filter(|_| known);
     let share = rule.map_or(0.0, |rule| rule.share);
     let shares = |set: &DataSet, share: f64| -> Result<[Vec<f64>; 2]> {
-        // Rounded values were learned spread over their steps.
-        let steps = content
-            .record
-            .data
-            .get(endpoint)
-            .map_or(&[][..], |data| &data.steps);
-        let view = content.view().map(Arc::new);
-        let prepared = set.prepare_through(&content.standardisation, steps, view)?;
-        let found = prepared.shares((endpoint, settings.seed), share, MOST_ROWS);
+        let found = prepare(set)?.shares((endpoint, settings.seed), share, MOST_ROWS);
         found.ok_or(Error::Nothing)
     };
-    let trained_on = content.record.data.get(endpoint);
+    let trained_on = record.data.get(endpoint);
     let same = trained_on.is_some_and(|data| data.sha256 == set.record().sha256);
     // The very rows of the training count as they did there, unless told otherwise.
     let lost =
@@ -475,16 +510,7 @@ fn from_record(content: &Content, endpoint: usize) -> Result<Endpoint> {
     let Some((record, system_seed)) =
         record.and_then(|data: &DataRecord| Some((data, data.system_seed?)))
     else {
-        let (what, key, file) = [
-            ("", "data", "DATA.npy"),
-            (" of the second endpoint", "end", "DATA1.npy"),
-        ][endpoint];
-        return Err(Error::Refused(words!(
-            "the model was trained on a file, so there are no rows",
-            what,
-            " to judge it by; give them: ",
-            Setting::to(key, file)
-        )));
+        return Err(no_rows(endpoint));
     };
     let system = System::by_name(&record.name, content.columns(), system_seed)?;
     let seed = content.record.settings.seed;
@@ -518,9 +544,9 @@ pub fn log_lines(path: &Path) -> Vec<serde_json::Value> {
 }
 
 /// The held-out loss in the last stage, if the log beside the model tells of it.
-fn history(path: &Path, content: &Content) -> Option<History> {
-    let last_stage = content.record.settings.stages.len().saturating_sub(1) as u64;
-    let losses: Vec<(u64, f64)> = log_lines(path)
+pub(crate) fn history(model: &Path, stages: usize) -> Option<History> {
+    let last_stage = stages.saturating_sub(1) as u64;
+    let losses: Vec<(u64, f64)> = log_lines(&model.with_file_name(LOG))
         .iter()
         .filter(|entry| entry["stage"].as_u64() == Some(last_stage))
         .filter_map(|entry| {

@@ -18,7 +18,7 @@ const MOST_LEVELS: usize = 128;
 /// Fewest samples of a level, and most.
 const SAMPLES: (usize, usize) = (48, 384);
 /// Share of the training's evaluations that this may cost.
-const SHARE: f64 = 0.05;
+pub(crate) const SHARE: f64 = 0.05;
 
 /// Rows to solve by and to judge by.
 pub struct Levels {
@@ -118,7 +118,7 @@ fn size(evaluations: f64, grid: usize) -> Option<(usize, usize)> {
 }
 
 /// The levels of a grid that are solved for: the first ones all, where neighbours differ most, the others evenly spaced.
-fn places(grid: usize, count: usize) -> Vec<usize> {
+pub(crate) fn places(grid: usize, count: usize) -> Vec<usize> {
     let (last, dense) = (grid - 1, count / 8);
     let rest = count - dense;
     let even = |k: usize| dense + (last - dense) * k / (rest - 1).max(1);

@@ -174,6 +174,15 @@ pub(crate) struct Filling {
     pub(crate) notices: Vec<Notice>,
 }
 
+/// The learning rate, with this peak unless told otherwise.
+pub(crate) fn rate(s: &mut Settings, peak: f64) -> Rate {
+    Rate {
+        peak: *s.rate.get_or_insert(peak),
+        decay: *s.decay.get_or_insert(Decay::Cosine),
+        warm_up: *s.warm_up.get_or_insert(0),
+    }
+}
+
 impl Filling {
     fn train(&mut self, facts: &Facts) -> Result<TrainSettings> {
         let held_out = self.held_out(facts.effective.or(facts.rows), facts.given)?;
@@ -212,11 +221,7 @@ impl Filling {
         let score_steps = *s
             .score_steps
             .get_or_insert(if score_only { 0 } else { score });
-        let rate = Rate {
-            peak: *s.rate.get_or_insert(1e-3),
-            decay: *s.decay.get_or_insert(Decay::Cosine),
-            warm_up: *s.warm_up.get_or_insert(0),
-        };
+        let rate = rate(s, 1e-3);
         let stage = |steps, objectives| StageSettings {
             steps,
             levels,

@@ -25,7 +25,10 @@ pub trait Trained: Describes {
     fn losses(&self, stage: usize) -> Vec<&'static str>;
 
     /// Steps of each stage.
-    fn stages(&self) -> Vec<u64>;
+    fn stages(&self) -> Vec<u64> {
+        let stages = self.record().settings.stages.iter();
+        stages.map(|stage| stage.steps).collect()
+    }
 
     /// What is done to a model after its last step; what is said of it.
     fn finish(
@@ -50,11 +53,6 @@ impl Trained for Content {
     fn losses(&self, stage: usize) -> Vec<&'static str> {
         let terms = self.record.settings.stages[stage].objectives.iter();
         terms.map(|t| t.objective.objective().name()).collect()
-    }
-
-    fn stages(&self) -> Vec<u64> {
-        let stages = self.record.settings.stages.iter();
-        stages.map(|stage| stage.steps).collect()
     }
 
     /// Normalised; that of the mixture it stands on, if that was better.

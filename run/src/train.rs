@@ -177,7 +177,7 @@ fn begun(job: &Job, sets: Option<Vec<DataSet>>) -> Result<Begun> {
 }
 
 /// The settings of the run that a model came from, as far as its folder tells, with those that are given in their place.
-fn inherited(given: &Settings, from: &Path) -> Result<Settings> {
+pub(crate) fn inherited(given: &Settings, from: &Path) -> Result<Settings> {
     let config = model_path(from).with_file_name(CONFIG);
     if !config.is_file() {
         return Ok(given.clone());
@@ -194,8 +194,19 @@ fn inherited(given: &Settings, from: &Path) -> Result<Settings> {
     saved.overridden_by(given)
 }
 
-/// A run that is there, from its last checkpoint.
-fn continued(job: &Job, sets: Option<Vec<DataSet>>) -> Result<Begun> {
+/// What a run that goes on is about.
+pub(crate) struct TakenUp<R> {
+    pub folder: RunFolder,
+    pub settings: Settings,
+    pub rows: R,
+}
+
+/// Takes up a run that is there, with the rows that `open` finds by its settings. `about` tells how many rows there are, and the digests and names of given ones.
+pub(crate) fn taken_up<R>(
+    job: &Job,
+    open: impl FnOnce(&Settings) -> Result<R>,
+    about: impl FnOnce(&R, &Settings) -> (Option<usize>, Vec<(String, String)>, String),
+) -> Result<TakenUp<R>> {
     let mut wanted = job.settings.clone();
     let folder = RunFolder::take(&job.path)?;
     let mut saved = folder.settings()?;
@@ -204,27 +215,22 @@ fn continued(job: &Job, sets: Option<Vec<DataSet>>) -> Result<Begun> {
     saved.end = wanted.end.clone().or(saved.end);
     saved.weights = wanted.weights.clone().or(saved.weights);
     saved.end_weights = wanted.end_weights.clone().or(saved.end_weights);
-    let sets = match sets {
-        Some(sets) => sets,
-        None => open(&saved, &*job.watch)?,
-    };
-    let sets = weighted(&saved, sets)?;
-    let sets = viewed(&saved, dequantised(&saved, sets)?)?;
+    let rows = open(&saved)?;
+    let (count, now, first) = about(&rows, &saved);
     // A batch that was lowered is asked for again in vain, and is no other setting.
     wanted.held_out = wanted.held_out.or(saved.held_out);
-    let lowered = |batch| lowered_batch(batch, rows(&sets), wanted.held_out);
+    let lowered = |batch| lowered_batch(batch, count, wanted.held_out);
     wanted.batch = wanted.batch.map(lowered);
     let longer = extend(&mut saved, &mut wanted);
     saved.refuse_conflicts(&wanted, &job.path)?;
     // Before the first checkpoint only the folder knows the data.
     let began_with = folder.data()?;
-    let now = digests(&sets, &saved);
     let other = (0..now.len().max(began_with.len()))
         .find(|k| now.get(*k).map(|(digest, _)| digest) != began_with.get(*k));
     if let Some(k) = other.filter(|_| !began_with.is_empty()) {
         let name = now.get(k).map(|(_, name)| name.clone());
         return Err(Error::OtherData {
-            name: name.unwrap_or_else(|| sets[0].record().name.clone()),
+            name: name.unwrap_or(first),
             folder: job.path.clone(),
         });
     }
@@ -232,6 +238,35 @@ fn continued(job: &Job, sets: Option<Vec<DataSet>>) -> Result<Begun> {
         job.watch.note(&text);
         folder.write_settings(&absolute(saved.clone())?)?;
     }
+    Ok(TakenUp {
+        folder,
+        settings: saved,
+        rows,
+    })
+}
+
+/// A run that is there, from its last checkpoint.
+fn continued(job: &Job, sets: Option<Vec<DataSet>>) -> Result<Begun> {
+    let taken = taken_up(
+        job,
+        |saved| {
+            let sets = match sets {
+                Some(sets) => sets,
+                None => open(saved, &*job.watch)?,
+            };
+            let sets = weighted(saved, sets)?;
+            viewed(saved, dequantised(saved, sets)?)
+        },
+        |sets, saved| {
+            let name = sets[0].record().name.clone();
+            (rows(sets), digests(sets, saved), name)
+        },
+    )?;
+    let TakenUp {
+        folder,
+        settings: saved,
+        rows: sets,
+    } = taken;
     let preparation = match folder.checkpoint()? {
         Some(checkpoint) => Preparation::resumed(&saved, &sets, checkpoint, &job.path)?,
         None => Preparation::fresh(&saved, &sets, &job.pool, isa_of(&saved)?, &*job.watch)?,

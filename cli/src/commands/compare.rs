@@ -16,11 +16,16 @@ Examples:
   diffclf compare new.npy data.npy
   diffclf compare exact.npy data.npy --weights w.npy --json distances.json
   diffclf compare new.npy --system mog40
+  diffclf compare spins.npy --system ising
 
 MMD²: squared maximum mean discrepancy, five Gaussian kernels around the median distance. Sliced W2:
 Wasserstein-2 distance of projections. Sliced KS: Kolmogorov-Smirnov distance of projections. Energy
 distance: 2E|x-y| - E|x-x'| - E|y-y'|. Mode weights: total variation of the shares of points nearest
 to each mode, for systems that are mixtures.
+
+Rows of states: total variations of the laws of sites, of pairs of sites (means over both) and of the
+state that most sites show; MMD² and energy distance of the square root of the number of sites that
+differ.
 
 The floor is the same distance between two samples of the reference. From a file these are its two
 halves, so that the distances use half of it; from a system they are exact samples. A value near its
@@ -47,6 +52,9 @@ pub struct Args {
     /// Weights of the reference samples, likewise
     #[arg(long, value_name = "V.npy")]
     reference_weights: Option<PathBuf>,
+    /// States of each site, for rows of symbols 0 to K - 1; 0 for rows of numbers [default: symbols, if both files hold small whole numbers of an integer type]
+    #[arg(long, value_name = "K")]
+    states: Option<usize>,
     /// Random directions of the sliced distances
     #[arg(long, value_name = "N", default_value_t = 256)]
     directions: usize,
@@ -80,6 +88,7 @@ pub fn run(args: Args) -> Result<()> {
                 ));
             }
         },
+        states: args.states,
         settings: ComparisonSettings {
             directions: args.directions,
             seed: args.seed,

@@ -4,14 +4,17 @@ use crate::annealing::{OutputArgs, SmcArgs};
 use crate::help;
 use crate::machine::MachineArgs;
 use crate::print::print;
+use crate::states;
 use crate::terminal::Terminal;
+use diffclf::discrete::model::StatesModel;
 use diffclf::energy::compose::Expression;
 use diffclf::metric::Regions;
 use diffclf_report::annealing;
 use diffclf_report::text::table_text;
 use diffclf_run::compose::{Compound, RegionShares, binding, read_models};
-use diffclf_run::error::Result;
+use diffclf_run::error::{Error, Result};
 use diffclf_run::named::word;
+use diffclf_run::states::StatesCompound;
 use serde_json::json;
 
 const EXAMPLES: &str = "\
@@ -59,16 +62,15 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: Args) -> Result<()> {
     args.out.check()?;
-    let smc = args.smc.smc()?;
     let expression = Expression::parse(&args.expression)?;
+    if let Some(models) = diffclf_run::states::read_all(&args.model)? {
+        return of_states(&args, &expression, &models);
+    }
+    let smc = args.smc.smc()?;
     let compound = Compound {
         expression: &expression,
         models: &read_models(&args.model)?,
-        systems: &args
-            .system
-            .iter()
-            .map(|text| binding(text, "system"))
-            .collect::<Result<Vec<_>>>()?,
+        systems: &systems(&args)?,
         system_seed: args.system_seed,
         levels: args.smc.levels,
     };
@@ -103,4 +105,41 @@ pub fn run(args: Args) -> Result<()> {
         "regions": shares,
         "result": annealing::record(particles),
     }))
+}
+
+fn systems(args: &Args) -> Result<Vec<(&str, &str)>> {
+    let bindings = args.system.iter();
+    bindings.map(|text| binding(text, "system")).collect()
+}
+
+/// A composition of models of states.
+fn of_states(args: &Args, expression: &Expression, models: &[(&str, StatesModel)]) -> Result<()> {
+    if args.regions.is_some() {
+        return Err(Error::Usage(
+            "--regions are regions of the plane, and states have none; leave it out".into(),
+        ));
+    }
+    let compound = StatesCompound {
+        expression,
+        models,
+        systems: &systems(args)?,
+        system_seed: args.system_seed,
+    };
+    let sites = models[0].1.content.spec.space.sites;
+    let asked = states::annealing(&args.smc, None, sites, args.smc.threshold)?;
+    let (pool, isa) = (args.machine.pool()?, args.machine.isa()?);
+    let done = compound.sample(&asked, &pool, isa, &Terminal::new(args.out.quiet))?;
+    let about = json!({
+        "command": "compose",
+        "expression": args.expression,
+        "models": args.model,
+        "systems": args.system,
+    });
+    states::annealed(
+        done,
+        (&asked, sites),
+        &expression.to_string(),
+        &args.out,
+        about,
+    )
 }

@@ -3,11 +3,12 @@
 use crate::opened::{ModelArgs, RecordArgs, WeightArgs};
 use crate::print::print;
 use crate::terminal::Terminal;
-use diffclf_report::verdict;
+use diffclf_report::verdict::{self, Shown};
 use diffclf_run::Result;
-use diffclf_run::diagnose::Diagnosing;
+use diffclf_run::diagnose::{Diagnosed, Diagnosing};
 use diffclf_run::files::model_path;
 use diffclf_run::outputs;
+use serde::Serialize;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -63,11 +64,21 @@ pub fn run(args: Args) -> Result<()> {
         generate: args.generate,
         seed: args.seed,
     };
+    let watch = Terminal::new(args.record.quiet);
+    if let Some((model, energy)) = args.model.open_states()? {
+        let found = asked.run_states((&model.content, &energy), &watch)?;
+        return told(&args, &asked, &found);
+    }
     let (model, energy) = args.model.open()?;
-    let found = asked.run(&model.content, &energy, &Terminal::new(args.record.quiet))?;
-    print(&verdict::text(&asked.model.display().to_string(), &found))?;
+    let found = asked.run(&model.content, &energy, &watch)?;
+    told(&args, &asked, &found)
+}
+
+/// Prints the verdict, writes page and record, and ends as the verdict says.
+fn told<D: Shown + Serialize>(args: &Args, asked: &Diagnosing, found: &Diagnosed<D>) -> Result<()> {
+    print(&verdict::text(&asked.model.display().to_string(), found))?;
     if let Some(path) = &args.page {
-        let html = verdict::page(&args.model.name(), &found).html();
+        let html = verdict::page(&args.model.name(), found).html();
         outputs::write(path, args.record.force, |writer| {
             Ok(writer.write_all(html.as_bytes())?)
         })?;

@@ -136,7 +136,7 @@ pub fn after_training(
         Ok(_) if quiet => {}
         Ok(diagnosis) => {
             if let Some(diagnosis) = diagnosis {
-                note(&summary(&diagnosis));
+                note(&summary(&*diagnosis));
             }
             note(&format!("report: {}", output.display()));
         }

@@ -145,7 +145,7 @@ pub fn run(args: Args) -> Result<()> {
         force: args.force,
         watch: Arc::new(Terminal::interruptible(args.quiet)?),
     })?;
-    if !(args.no_report || args.quick || diffclf_run::states::open(&path)?.is_some()) {
+    if !(args.no_report || args.quick) {
         // A resumed run has its data in its settings, unless they have moved.
         let saved = Settings::read(&path.join(CONFIG))?;
         let files = [data.or(saved.data), end.or(saved.end)];

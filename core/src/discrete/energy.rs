@@ -1,8 +1,10 @@
 //! Energies of states: `log p_t(y) = -U(t, y) + F(t)`, and the ratios of states that differ at one site.
 
+mod composition;
 mod learned;
 mod nodes;
 
+pub use composition::Composition;
 pub use learned::LearnedStates;
 pub(crate) use learned::fill_one_hot;
 pub(crate) use nodes::{Nodes, coupling, features_of};

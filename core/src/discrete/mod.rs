@@ -7,6 +7,9 @@
 //! `log p_t(y) = -U(t, y) + F(t)`, and what a score is in space the ratios `p_t(y') / p_t(y)` of states that differ at one site are
 //! here (the concrete score).
 
+pub mod compare;
+mod counts;
+pub mod diagnose;
 pub mod energy;
 pub mod metric;
 pub mod model;

@@ -159,6 +159,15 @@ pub struct Content {
 impl Describes for Content {
     const MODEL: &'static str = "model of states";
     const CHECKPOINT: &'static str = "checkpoint of states";
+    type Objective = StatesObjectiveName;
+
+    fn record(&self) -> &Record<StatesObjectiveName> {
+        &self.record
+    }
+
+    fn record_mut(&mut self) -> &mut Record<StatesObjectiveName> {
+        &mut self.record
+    }
 
     fn validate(&self) -> Result<()> {
         self.spec.validate()
@@ -166,19 +175,5 @@ impl Describes for Content {
 
     fn layout(&self) -> Layout {
         self.spec.layout()
-    }
-
-    fn steps(&self) -> u64 {
-        self.record.steps
-    }
-
-    fn after(&self, steps: u64) -> Self {
-        let mut content = self.clone();
-        content.record.steps = steps;
-        content
-    }
-
-    fn streams(&self) -> u32 {
-        self.record.streams
     }
 }

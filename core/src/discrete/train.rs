@@ -10,7 +10,7 @@ use crate::network::Layout;
 use crate::objective::{Choice, Term, check_sum};
 use crate::process::TimeSampler;
 use crate::rng::Part;
-use crate::train::{Course, Lesson, LossSums, Losses, Source, TrainSettings};
+use crate::train::{Course, Gradients, Lesson, LossSums, Losses, Source, StepSpec, TrainSettings};
 use crate::{Error, Result};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -18,21 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub type StatesSettings = TrainSettings<StatesObjectiveName>;
 
 /// What a step is made of.
-#[derive(Debug, Clone)]
-pub struct StatesPlan {
-    /// The weighted sum of objectives.
-    pub terms: Vec<Term<StatesObjectiveName>>,
-    /// Times per source row.
-    pub levels: usize,
-    /// Source rows per step.
-    pub batch: usize,
-    /// How times are drawn.
-    pub times: TimeSampler,
-    /// Seed of all draws.
-    pub seed: u64,
-    /// What the rows are for.
-    pub part: Part,
-}
+pub type StatesPlan = StepSpec<StatesObjectiveName>;
 
 /// Checks a sum and a time sampler for a model.
 pub fn validate(
@@ -63,8 +49,7 @@ pub struct StatesStep<T: Real> {
     tables: Tables<T>,
     desks: Mutex<Vec<Desk>>,
     sums: LossSums,
-    /// Name, first parameter and number of parameters of each gradient output.
-    gradients: Vec<(String, usize, usize)>,
+    gradients: Gradients,
 }
 
 impl<T: Real> StatesStep<T> {
@@ -110,14 +95,10 @@ impl<T: Real> StatesStep<T> {
         let mut program = Program::new(&graph, &outputs, pool, isa);
         let tables = Tables::new(spec);
         tables.set_globals(&slots, &mut program);
-        let entries = layout.entries().iter();
-        let gradients = entries
-            .map(|e| (e.name.clone(), e.offset, e.rows * e.cols))
-            .collect();
         Ok(StatesStep {
             sums: LossSums::new(program.chunk_count(plan.batch), losses.len()),
             desks: Mutex::new((0..threads).map(|_| Desk::new(spec, plan.levels)).collect()),
-            gradients: if gradient { gradients } else { Vec::new() },
+            gradients: Gradients::new(&layout, losses.len(), gradient),
             spec: spec.clone(),
             plan,
             program,
@@ -182,18 +163,7 @@ impl<T: Real> StatesStep<T> {
                 term: self.plan.terms[term].objective.name().to_string(),
                 row: from.row(step, unit),
             })?;
-        for (k, (name, offset, len)) in self.gradients.iter().enumerate() {
-            let values = self.program.global(self.plan.terms.len() + k);
-            if values.iter().any(|x| !x.is_finite()) {
-                return Err(Error::NonFinite {
-                    step,
-                    term: format!("gradient of {name}"),
-                    row: None,
-                });
-            }
-            gradient[*offset..offset + len].copy_from_slice(values);
-        }
-        Ok(())
+        self.gradients.copy(&self.program, step, gradient)
     }
 }
 
@@ -269,15 +239,7 @@ impl Course for StatesCourse {
             (Part::HeldOut, Some((from, rows))) => (from, *rows),
             (Part::HeldOut, None) => return Ok(None),
         };
-        let stage = &self.settings.stages[stage];
-        let plan = StatesPlan {
-            terms: stage.objectives.clone(),
-            levels: stage.levels,
-            batch,
-            times: self.settings.times,
-            seed: self.settings.seed,
-            part,
-        };
+        let plan = self.settings.plan(stage, part, batch);
         let gradient = part == Part::Training;
         let step = StatesStep::new(&self.spec, plan, gradient, self.pool.clone(), self.isa)?;
         Ok(Some(Box::new(StatesLesson {

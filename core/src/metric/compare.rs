@@ -15,9 +15,9 @@ use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 
 /// Rows that enter the distances over all pairs.
-const PAIR_ROWS: usize = 2048;
+pub(crate) const PAIR_ROWS: usize = 2048;
 /// Rows that enter the p-values.
-const DEALT_ROWS: usize = 512;
+pub(crate) const DEALT_ROWS: usize = 512;
 /// Random directions of sliced distances in floors and p-values.
 const DEALT_DIRECTIONS: usize = 32;
 /// Blocks that a sample is cut into.
@@ -28,7 +28,7 @@ const FLOORS: usize = 4;
 const DEALINGS: usize = 39;
 
 /// Points and weights, of which an equally weighted point has 1.
-type Part = (Vec<f64>, Vec<f64>);
+pub(crate) type Part = (Vec<f64>, Vec<f64>);
 
 /// Points with weights.
 #[derive(Debug, Clone)]
@@ -80,11 +80,11 @@ impl<'a> Sample<'a> {
         self.dim
     }
 
-    pub(super) fn row(&self, i: usize) -> &[f64] {
+    pub(crate) fn row(&self, i: usize) -> &[f64] {
         &self.points[i * self.dim..][..self.dim]
     }
 
-    pub(super) fn weight(&self, i: usize) -> f64 {
+    pub(crate) fn weight(&self, i: usize) -> f64 {
         self.weights[i]
     }
 
@@ -100,12 +100,32 @@ impl<'a> Sample<'a> {
     }
 
     /// A share of the rows, evenly spread over the sample, with weights whose sum is the share of the effective rows.
-    fn thinned(&self, share: f64) -> Part {
+    pub(crate) fn thinned(&self, share: f64) -> Part {
         let kept = ((self.rows() as f64 * share).round() as usize).clamp(1, self.rows());
         let places = (0..kept).map(|k| k * self.rows() / kept);
         let points = places.clone().flat_map(|i| self.row(i)).copied().collect();
         let one = self.effective_rows();
         (points, places.map(|i| self.weights[i] * one).collect())
+    }
+
+    /// The share of this sample that the second reference can stand in for.
+    pub(crate) fn whole(&self, second: &Sample<'_>) -> f64 {
+        (second.effective_rows() / self.effective_rows()).min(1.0)
+    }
+
+    /// Stretches of neighbours of this second reference, each of the effective size of a sample.
+    pub(crate) fn floors(&self, sample: &Sample<'_>) -> Result<Vec<Sample<'a>>> {
+        // Rows of the second reference per effective one.
+        let per_row = self.rows() as f64 / self.effective_rows();
+        let effective = sample.effective_rows() * sample.whole(self);
+        let length = ((effective * per_row).round() as usize).clamp(1, self.rows());
+        let count = if length == self.rows() { 1 } else { FLOORS };
+        (0..count)
+            .map(|k| {
+                let start = k * (self.rows() - length) / (FLOORS - 1);
+                self.stretch(start..start + length)
+            })
+            .collect()
     }
 
     /// Share of the points nearest to each component.
@@ -147,11 +167,97 @@ fn all_distances(part: &Part, reference: &Part, dim: usize, seed: u64) -> Result
     ])
 }
 
+/// What part of a sample so many rows are.
+pub(crate) fn share_of(rows: usize, of: usize) -> f64 {
+    (rows as f64 / of as f64).min(1.0)
+}
+
+/// The mean of the floors, with its error; that of a single one is its own.
+pub(crate) fn mean_floor(floors: &[Estimate]) -> Estimate {
+    match floors {
+        [one] => *one,
+        _ => Estimate::of(&floors.iter().map(|floor| floor.mean).collect::<Vec<_>>()),
+    }
+}
+
 /// So many ranges of neighbours.
 fn cut(rows: usize, blocks: usize) -> Vec<std::ops::Range<usize>> {
     (0..blocks)
         .map(|k| k * rows / blocks..(k + 1) * rows / blocks)
         .collect()
+}
+
+/// Blocks of a sample and of a second reference, to be dealt anew.
+pub(crate) struct Dealing {
+    /// The sample, then blocks of the second reference, at most twice as many.
+    pool: Part,
+    deck: Vec<std::ops::Range<usize>>,
+    blocks: usize,
+    dim: usize,
+    seed: u64,
+}
+
+impl Dealing {
+    pub(crate) fn new(sample: &Part, second: &Part, (dim, seed): (usize, u64)) -> Dealing {
+        let rows = sample.1.len();
+        let effective: f64 = sample.1.iter().sum();
+        let blocks = BLOCKS.min(rows).min(effective as usize).max(1);
+        let length = (effective / blocks as f64).round().max(1.0) as usize;
+        let second_effective = second.1.iter().sum::<f64>().round() as usize;
+        let others = cut(second.1.len(), (second_effective / length).max(1));
+        let kept = others.len().min(2 * blocks);
+        let mut pool = sample.clone();
+        let mut deck = cut(rows, blocks);
+        for k in 0..kept {
+            let range = others[k * others.len() / kept].clone();
+            let start = pool.1.len();
+            pool.0.extend(&second.0[range.start * dim..range.end * dim]);
+            pool.1.extend(&second.1[range]);
+            deck.push(start..pool.1.len());
+        }
+        Dealing {
+            pool,
+            deck,
+            blocks,
+            dim,
+            seed,
+        }
+    }
+
+    /// All points of the pool.
+    pub(crate) fn pool(&self) -> Result<Sample<'_>> {
+        Sample::new(&self.pool.0, self.dim, None)
+    }
+
+    /// P-values of distances, which are those of some of the pool's points, as a sample and by their numbers.
+    pub(crate) fn p_values<const N: usize>(
+        &self,
+        distances: &dyn Fn(&[usize], &Sample<'_>) -> [f64; N],
+    ) -> Result<[f64; N]> {
+        let (all, mut deck) = (self.pool()?, self.deck.clone());
+        let of = |deck: &[std::ops::Range<usize>]| -> Result<[f64; N]> {
+            let chosen: Vec<usize> = deck.iter().flat_map(|range| range.clone()).collect();
+            let points: Vec<f64> = chosen.iter().flat_map(|&i| all.row(i)).copied().collect();
+            let weights: Vec<f64> = chosen.iter().map(|&i| self.pool.1[i]).collect();
+            let part = Sample::new(&points, self.dim, Some(&weights))?;
+            Ok(distances(&chosen, &part))
+        };
+        let found = of(&deck[..self.blocks])?;
+        let mut further = [0.0; N];
+        for dealing in 0..DEALINGS {
+            let mut stream =
+                Stream::new(self.seed, Purpose::Bootstrap, u64::MAX - 1, dealing as u64);
+            for i in 0..self.blocks {
+                let other = i + stream.below((deck.len() - i) as u64) as usize;
+                deck.swap(i, other);
+            }
+            let dealt = of(&deck[..self.blocks])?;
+            for ((further, dealt), found) in further.iter_mut().zip(dealt).zip(found) {
+                *further += f64::from(u8::from(dealt >= found));
+            }
+        }
+        Ok(further.map(|further| (further + 1.0) / (DEALINGS as f64 + 1.0)))
+    }
 }
 
 /// P-values of all distances between `sample` and `reference` (MMD, sliced Wasserstein and Kolmogorov-Smirnov, energy distance): blocks of the
@@ -162,52 +268,15 @@ fn p_values(
     reference: &Part,
     (dim, seed): (usize, u64),
 ) -> Result<[f64; 4]> {
-    let rows = sample.1.len();
-    let effective: f64 = sample.1.iter().sum();
-    let blocks = BLOCKS.min(rows).min(effective as usize).max(1);
-    let length = (effective / blocks as f64).round().max(1.0) as usize;
-    // The pool: the sample, then blocks of the second reference, at most twice as many.
-    let second_effective = second.1.iter().sum::<f64>().round() as usize;
-    let others = cut(second.1.len(), (second_effective / length).max(1));
-    let kept = others.len().min(2 * blocks);
-    let mut pool = sample.clone();
-    let mut deck = cut(rows, blocks);
-    for k in 0..kept {
-        let range = others[k * others.len() / kept].clone();
-        let start = pool.1.len();
-        pool.0.extend(&second.0[range.start * dim..range.end * dim]);
-        pool.1.extend(&second.1[range]);
-        deck.push(start..pool.1.len());
-    }
-    let all = Sample::new(&pool.0, dim, None)?;
+    let dealing = Dealing::new(sample, second, (dim, seed));
     let reference = Sample::new(&reference.0, dim, Some(&reference.1))?;
-    let (pairs, slices) = (
-        Pooled::of(&all, &reference),
-        Slices::of(&reference, DEALT_DIRECTIONS, seed),
-    );
-    let distances = |deck: &[std::ops::Range<usize>]| -> Result<[f64; 4]> {
-        let chosen: Vec<usize> = deck.iter().flat_map(|range| range.clone()).collect();
-        let points: Vec<f64> = chosen.iter().flat_map(|&i| all.row(i)).copied().collect();
-        let weights: Vec<f64> = chosen.iter().map(|&i| pool.1[i]).collect();
-        let part = Sample::new(&points, dim, Some(&weights))?;
-        let [mmd, energy] = pairs.distances(&chosen, &part.weights);
-        let [wasserstein, gap] = slices.distances(&part);
-        Ok([mmd, wasserstein, gap, energy])
-    };
-    let found = distances(&deck[..blocks])?;
-    let mut further = [0.0; 4];
-    for dealing in 0..DEALINGS {
-        let mut stream = Stream::new(seed, Purpose::Bootstrap, u64::MAX - 1, dealing as u64);
-        for i in 0..blocks {
-            let other = i + stream.below((deck.len() - i) as u64) as usize;
-            deck.swap(i, other);
-        }
-        let dealt = distances(&deck[..blocks])?;
-        for ((further, dealt), found) in further.iter_mut().zip(dealt).zip(found) {
-            *further += f64::from(u8::from(dealt >= found));
-        }
-    }
-    Ok(further.map(|further| (further + 1.0) / (DEALINGS as f64 + 1.0)))
+    let pairs = Pooled::of(&dealing.pool()?, &reference);
+    let slices = Slices::of(&reference, DEALT_DIRECTIONS, seed);
+    dealing.p_values(&|chosen, part| {
+        let [mmd, energy] = pairs.distances(chosen, &part.weights);
+        let [wasserstein, gap] = slices.distances(part);
+        [mmd, wasserstein, gap, energy]
+    })
 }
 
 /// All distances.
@@ -267,12 +336,7 @@ impl Comparison {
             }
         }
         let (dim, seed) = (sample.dim, settings.seed);
-        let effective = sample.effective_rows();
-        // No more of the sample than the second reference can stand in for.
-        let whole = (second.effective_rows() / effective).min(1.0);
-        // Rows of the second reference per effective one.
-        let per_row = second.rows() as f64 / second.effective_rows();
-        let share_of = |rows: usize, of: usize| (rows as f64 / of as f64).min(1.0);
+        let whole = sample.whole(second);
         let few = share_of(PAIR_ROWS, sample.rows()).min(whole);
         let few_reference = reference.thinned(share_of(PAIR_ROWS, reference.rows()));
         let part = sample.thinned(few);
@@ -283,12 +347,7 @@ impl Comparison {
             sliced(&part, reference, settings.directions, seed)
         };
         let (mut floors, mut slice_floors) = (Vec::new(), Vec::new());
-        for k in 0..FLOORS {
-            // A stretch of neighbours; thinned for the distances over pairs as the sample is.
-            let length = (effective * whole * per_row).round() as usize;
-            let length = length.clamp(1, second.rows());
-            let start = k * (second.rows() - length) / (FLOORS - 1);
-            let stretch = second.stretch(start..start + length)?;
+        for stretch in second.floors(sample)? {
             floors.push(all_distances(
                 &stretch.thinned(few / whole),
                 &few_reference,
@@ -296,9 +355,6 @@ impl Comparison {
                 seed,
             )?);
             slice_floors.push(sliced(&stretch, reference, settings.directions, seed));
-            if length == second.rows() {
-                break;
-            }
         }
         let p = p_values(
             &sample.thinned(share_of(DEALT_ROWS, sample.rows()).min(whole)),
@@ -307,11 +363,8 @@ impl Comparison {
             (dim, seed),
         )?;
         let floor = |of: &dyn Fn(usize) -> Estimate| {
-            let values: Vec<f64> = (0..floors.len()).map(|k| of(k).mean).collect();
-            match values.len() {
-                1 => of(0),
-                _ => Estimate::of(&values),
-            }
+            let found: Vec<Estimate> = (0..floors.len()).map(of).collect();
+            mean_floor(&found)
         };
         let distance = |value, floor, p_value| Distance {
             value,

@@ -78,7 +78,7 @@ fn bank(distance: f64, scale: f64) -> f64 {
 
 /// The kernels of both discrepancies among the points of a pool, and their means against a reference: enough to compare every part of the pool
 /// with the reference, up to what the reference has with itself.
-pub(super) struct Pooled {
+pub(crate) struct Pooled {
     size: usize,
     among: [Vec<f32>; 2],
     across: [Vec<f64>; 2],

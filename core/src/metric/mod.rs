@@ -24,6 +24,8 @@ mod states;
 pub use blindness::{Blindness, BlindnessPanels, blindness, blindness_panels};
 pub use classification::classification_losses;
 pub use compare::{Comparison, ComparisonSettings, Distance, Sample, total_variation};
+pub(crate) use compare::{DEALT_ROWS, Dealing, PAIR_ROWS, mean_floor, share_of};
+pub(crate) use discrepancy::Pooled;
 pub use discrepancy::{energy_distance, mmd_squared};
 pub use ess::effective_sample_size;
 pub use evaluate::{Average, Evaluation, EvaluationSettings, Level};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::settings::TrainSettings;
-use super::step::{Endpoints, Losses, Step, StepSpec};
+use super::step::{Endpoints, Losses, Step};
 use crate::Result;
 use crate::energy::{Energy, ModelSpec};
 use crate::engine::{Isa, Pool};
@@ -122,15 +122,7 @@ impl Course for EnergyCourse {
             (Part::HeldOut, Some((from, rows))) => (from, *rows),
             (Part::HeldOut, None) => return Ok(None),
         };
-        let stage = &self.settings.stages[stage];
-        let plan = StepSpec {
-            terms: stage.objectives.clone(),
-            levels: stage.levels,
-            batch,
-            times: self.settings.times,
-            seed: self.settings.seed,
-            part,
-        };
+        let plan = self.settings.plan(stage, part, batch);
         let gradient = part == Part::Training;
         let step = Step::new(&self.spec, plan, gradient, self.pool.clone(), self.isa)?;
         Ok(Some(Box::new(EnergyLesson {

@@ -4,9 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use super::adam::Adam;
 use super::rate::{Decay, Rate};
+use super::step::StepSpec;
 use crate::energy::ModelSpec;
 use crate::objective::{ObjectiveName, Term, validate_terms};
 use crate::process::TimeSampler;
+use crate::rng::Part;
 use crate::{Error, Result};
 
 /// One stage: so many steps on one weighted sum of objectives.
@@ -66,6 +68,21 @@ pub struct TrainSettings<O = ObjectiveName> {
 
 fn is_false(value: &bool) -> bool {
     !value
+}
+
+impl<O: Clone> TrainSettings<O> {
+    /// What a step of a stage is made of, with so many rows.
+    pub(crate) fn plan(&self, stage: usize, part: Part, batch: usize) -> StepSpec<O> {
+        let stage = &self.stages[stage];
+        StepSpec {
+            terms: stage.objectives.clone(),
+            levels: stage.levels,
+            batch,
+            times: self.times,
+            seed: self.seed,
+            part,
+        }
+    }
 }
 
 impl TrainSettings {

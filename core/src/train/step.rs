@@ -3,22 +3,23 @@
 use std::sync::Arc;
 
 use super::fill::{Fillers, TileFiller, draw_levels, draw_times, time_stream};
+use super::gradients::Gradients;
 use super::loss_sums::LossSums;
 use super::source::Source;
 use crate::energy::{Energy, ModelSpec, TimeMode, TimeTable, Wiring};
 use crate::engine::{Isa, Node, Pool, Program, Real, Rows, Shape};
 use crate::objective::anchor::anchors;
 use crate::objective::probe::fill_signs;
-use crate::objective::{Scene, Slots, Term, validate_terms};
+use crate::objective::{ObjectiveName, Scene, Slots, Term, validate_terms};
 use crate::process::TimeSampler;
 use crate::rng::{Part, Purpose, Stream};
 use crate::{Error, Result};
 
 /// What a step is made of.
 #[derive(Debug, Clone)]
-pub struct StepSpec {
+pub struct StepSpec<O = ObjectiveName> {
     /// The weighted sum of objectives.
-    pub terms: Vec<Term>,
+    pub terms: Vec<Term<O>>,
     /// Times per source row.
     pub levels: usize,
     /// Source rows per step.
@@ -60,8 +61,7 @@ pub struct Step<T: Real> {
     fillers: Fillers<T>,
     truth: Option<Arc<dyn Energy>>,
     sums: LossSums,
-    /// Name, first parameter and number of parameters of each gradient output.
-    gradients: Vec<(String, usize, usize)>,
+    gradients: Gradients,
 }
 
 /// Losses of one step.
@@ -131,12 +131,8 @@ impl<T: Real> Step<T> {
         let schedule = TimeTable::new(spec, &wiring, times);
         schedule.set_globals(spec, &wiring, &mut program);
         let sums = LossSums::new(program.chunk_count(plan.batch), losses.len());
-        let gradients = layout
-            .entries()
-            .iter()
-            .map(|e| (e.name.clone(), e.offset, e.rows * e.cols))
-            .collect();
         Ok(Step {
+            gradients: Gradients::new(&layout, losses.len(), gradient),
             fillers: Fillers::new(
                 spec,
                 (&wiring, &slots),
@@ -152,7 +148,6 @@ impl<T: Real> Step<T> {
             slots,
             schedule,
             sums,
-            gradients: if gradient { gradients } else { Vec::new() },
         })
     }
 
@@ -260,18 +255,7 @@ impl<T: Real> Step<T> {
                     .to_string(),
                 row: from.start.row(step, unit),
             })?;
-        for (k, (name, offset, len)) in self.gradients.iter().enumerate() {
-            let values = self.program.global(self.plan.terms.len() + k);
-            if values.iter().any(|x| !x.is_finite()) {
-                return Err(Error::NonFinite {
-                    step,
-                    term: format!("gradient of {name}"),
-                    row: None,
-                });
-            }
-            gradient[*offset..offset + len].copy_from_slice(values);
-        }
-        Ok(())
+        self.gradients.copy(&self.program, step, gradient)
     }
 
     /// The inputs of step `step`, for an independent implementation to check: start rows, end rows, noises, and times as

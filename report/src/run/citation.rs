@@ -1,5 +1,7 @@
 //! BibTeX of the methods a run used, and of no others.
 
+use diffclf::discrete::diagnose;
+use diffclf::discrete::model::Content as StatesContent;
 use diffclf::model::Content;
 use diffclf::{citation, free_energy, sample};
 
@@ -34,8 +36,32 @@ pub fn bibtex(content: &Content, judged: bool, sampled: bool) -> String {
     if judged && sampled {
         keys.push("szekely2013energy");
     }
+    entries(&keys)
+}
+
+/// The same for a model of states.
+pub fn states_bibtex(content: &StatesContent, judged: bool, sampled: bool) -> String {
+    let training = &content.record.settings;
+    let mut keys: Vec<&str> = Vec::new();
+    for term in training.stages.iter().flat_map(|stage| &stage.objectives) {
+        keys.extend(term.objective.objective().cites());
+    }
+    keys.extend(content.spec.process.generator().cites());
+    keys.extend(training.times.cites());
+    keys.push("kingma2015adam");
+    if judged {
+        keys.extend(diagnose::CITES);
+    }
+    if judged && sampled {
+        keys.push("szekely2013energy");
+    }
+    entries(&keys)
+}
+
+/// The entries of keys, each once.
+fn entries(keys: &[&str]) -> String {
     let mut entries: Vec<&str> = Vec::new();
-    for entry in keys.into_iter().filter_map(entry) {
+    for entry in keys.iter().filter_map(|key| entry(key)) {
         if !entries.contains(&entry) {
             entries.push(entry);
         }
@@ -83,6 +109,7 @@ mod tests {
             let process = discrete::Process::by_name(name).unwrap();
             keys.extend(process.generator().cites());
         }
+        keys.extend(diagnose::CITES);
         for sampler in TimeSampler::ALL {
             keys.extend(sampler.cites());
         }

@@ -5,12 +5,13 @@ mod citation;
 mod columns;
 mod film;
 mod sections;
+mod states;
 mod training;
 mod view;
 
 use diffclf::energy::LearnedEnergy;
 use diffclf::energy::exact::ExactPath;
-use diffclf::metric::diagnose::Diagnosis;
+use diffclf::metric::diagnose::{Diagnosis, Verdicts};
 use diffclf::metric::{Evaluation, EvaluationSettings};
 use diffclf::model::Content;
 use diffclf_run::exact::known_path;
@@ -31,7 +32,6 @@ const MOST_LEVELS: usize = 64;
 
 /// Everything the page shows.
 struct Material {
-    name: String,
     content: Content,
     energy: LearnedEnergy<f32>,
     judging: Option<Judging>,
@@ -42,13 +42,31 @@ struct Material {
     problem: Option<String>,
     exact: Option<ExactPath>,
     evaluation: Option<Evaluation>,
+    about: About,
+    view: View,
+    seed: u64,
+}
+
+/// What is known of a run besides its model, of points or of states.
+struct About {
+    name: String,
     log: Vec<serde_json::Value>,
     /// The settings file of the run, if it is there.
     config: Option<String>,
-    view: View,
-    seed: u64,
     /// How to make the page again.
     command: String,
+}
+
+impl About {
+    fn of(wish: &Wish<'_>) -> About {
+        let name = wish.model.parent().and_then(Path::file_name);
+        About {
+            name: name.map_or("model".into(), |name| name.to_string_lossy().into_owned()),
+            config: read_text(&wish.model.with_file_name(CONFIG)).ok(),
+            log: log_lines(&wish.model.with_file_name(LOG)),
+            command: wish.command.clone(),
+        }
+    }
 }
 
 /// What is asked for.
@@ -77,13 +95,32 @@ pub fn write(
     output: &Path,
     figures: Option<&Path>,
     force: bool,
-) -> Result<Option<Diagnosis>> {
+) -> Result<Option<Box<dyn Verdicts>>> {
     if let Some(folder) = figures {
         outputs::plan_folder(folder)?;
     }
     let begin = Instant::now();
-    let material = gather(wish)?;
-    let (page, album) = sections::page(&material, begin);
+    let (page, album, diagnosis): (_, _, Option<Box<dyn Verdicts>>) =
+        match diffclf_run::states::open(&wish.model)? {
+            Some(model) => {
+                let material = states::gather(wish, model)?;
+                let (page, album) = states::page(&material, begin);
+                (
+                    page,
+                    album,
+                    material.diagnosis.map(|found| Box::new(found) as _),
+                )
+            }
+            None => {
+                let material = gather(wish)?;
+                let (page, album) = sections::page(&material, begin);
+                (
+                    page,
+                    album,
+                    material.diagnosis.map(|found| Box::new(found) as _),
+                )
+            }
+        };
     if let Some(folder) = figures {
         album.write(folder, force)?;
     }
@@ -91,7 +128,7 @@ pub fn write(
     outputs::write(output, force, |writer| {
         Ok(writer.write_all(html.as_bytes())?)
     })?;
-    Ok(material.diagnosis)
+    Ok(diagnosis)
 }
 
 /// Reads and computes; only the model itself must be there.
@@ -160,12 +197,9 @@ fn gather(wish: &Wish<'_>) -> Result<Material> {
     };
     progress.finish("done");
     let judging = judging.ok();
-    let name = wish.model.parent().and_then(Path::file_name);
     Ok(Material {
-        name: name.map_or("model".into(), |name| name.to_string_lossy().into_owned()),
+        about: About::of(wish),
         view: View::new(&content, judging.as_ref(), wish.pair),
-        config: read_text(&wish.model.with_file_name(CONFIG)).ok(),
-        log: log_lines(&wish.model.with_file_name(LOG)),
         problem: diagnosis.as_ref().err().cloned(),
         diagnosis: diagnosis.ok(),
         exact,
@@ -175,6 +209,5 @@ fn gather(wish: &Wish<'_>) -> Result<Material> {
         energy,
         content,
         seed: wish.seed,
-        command: wish.command.clone(),
     })
 }

@@ -4,14 +4,14 @@ use super::album::Album;
 use super::citation::bibtex;
 use super::columns::columns;
 use super::film::film;
-use super::{Material, training};
+use super::{About, Material, training};
 use crate::curve::{Curve, Series};
 use crate::facts::facts;
 use crate::matrix::Matrix;
 use crate::page::{Figure, Page};
 use crate::scatter::Scatter;
-use crate::verdict::{self, verdict_text};
-use diffclf::metric::diagnose::{Calibration, Diagnosis, Normaliser, NormaliserLevel};
+use crate::verdict::{self, Shown, verdict_text};
+use diffclf::metric::diagnose::{Calibration, Normaliser, NormaliserLevel, PathOverlap, Verdicts};
 use diffclf_run::watch::duration_text;
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,7 @@ const POINTS: usize = 2000;
 /// Puts the page together.
 pub fn page(material: &Material, begin: Instant) -> (Page, Album) {
     let mut album = Album::default();
-    let mut page = Page::new(&format!("Run {}", material.name));
+    let mut page = Page::new(&format!("Run {}", material.about.name));
     head(material, &mut page);
     let (frames, sentence) = film(material, &mut album);
     page.heading("Density over time")
@@ -30,42 +30,52 @@ pub fn page(material: &Material, begin: Instant) -> (Page, Album) {
     columns(material, &mut page, &mut album);
     diagnosis(material, &mut page);
     samples(material, &mut page, &mut album);
-    losses(material, &mut page, &mut album);
+    losses(&material.about.log, &mut page, &mut album);
     levels(material, &mut page, &mut album);
-    let listed: Vec<(String, String)> = facts(&material.content)
-        .into_iter()
-        .map(|(name, value)| (name.to_string(), value))
-        .collect();
-    page.heading("Settings and time")
-        .facts(
-            "The model and how it was trained, defaults included",
-            &listed,
-        )
-        .table(&training::timing(
-            &material.log,
-            begin.elapsed().as_secs_f64(),
-        ));
-    if let Some(config) = &material.config {
-        page.details("config.toml of the run", config);
-    }
     let sampled = material
         .judging
         .as_ref()
         .is_some_and(|j| j.generated.is_some());
+    let bibtex = bibtex(&material.content, material.diagnosis.is_some(), sampled);
+    tail(
+        &mut page,
+        &facts(&material.content),
+        &material.about,
+        begin,
+        &bibtex,
+    );
+    (page, album)
+}
+
+/// What stands at the end of every page: settings, time, citation, and how to make it again.
+pub(super) fn tail(
+    page: &mut Page,
+    facts: &[(&'static str, String)],
+    about: &About,
+    begin: Instant,
+    bibtex: &str,
+) {
+    let listed = facts
+        .iter()
+        .map(|(name, value)| (name.to_string(), value.clone()));
+    page.heading("Settings and time")
+        .facts(
+            "The model and how it was trained, defaults included",
+            &listed.collect::<Vec<_>>(),
+        )
+        .table(&training::timing(&about.log, begin.elapsed().as_secs_f64()));
+    if let Some(config) = &about.config {
+        page.details("config.toml of the run", config);
+    }
     page.heading("Citation")
         .paragraph("The methods that this run and this page used.")
-        .verbatim(&bibtex(
-            &material.content,
-            material.diagnosis.is_some(),
-            sampled,
-        ))
+        .verbatim(bibtex)
         .heading("Again")
-        .verbatim(&material.command)
+        .verbatim(&about.command)
         .footer(&format!(
             "Written by diffclf {}.",
             env!("CARGO_PKG_VERSION")
         ));
-    (page, album)
 }
 
 /// What it is, and the figures that matter most.
@@ -81,20 +91,9 @@ fn head(material: &Material, page: &mut Page) {
         record.steps,
         record.units
     ));
-    let mut cards: Vec<(&str, String, Option<&str>)> = Vec::new();
+    let mut cards = Vec::new();
     if let Some(found) = &material.diagnosis {
-        let mark = found.verdict.name();
-        cards.push(("verdict without ground truth", mark.into(), Some(mark)));
-        cards.push((
-            "held-out log-likelihood",
-            format!("{:.2} nats per row", found.held_out.nats.mean),
-            None,
-        ));
-        cards.push((
-            "classification loss",
-            format!("{:.3} nats", found.calibration.loss.mean),
-            None,
-        ));
+        cards.extend(verdict_cards(found));
         if let Some(distance) = found.modes.density_distance {
             let percent = 100.0 * distance.mean;
             let modes = found.modes.basins.len();
@@ -112,28 +111,67 @@ fn head(material: &Material, page: &mut Page) {
             None,
         ));
     }
-    cards.push(("parameters", spec.layout().len().to_string(), None));
-    if let Some(seconds) = training::seconds(&material.log) {
-        let time = Duration::from_secs_f64(seconds.clamp(0.0, 1e12));
-        cards.push(("training time", duration_text(time), None));
-    }
+    cards.extend(size_cards(spec.layout().len(), &material.about));
     page.cards(&cards);
 }
 
+/// A figure of the head: its name, its text, its mark.
+pub(super) type Card = (&'static str, String, Option<&'static str>);
+
+/// What a diagnosis says first.
+pub(super) fn verdict_cards(found: &dyn Verdicts) -> Vec<Card> {
+    let mark = found.verdict().name();
+    vec![
+        ("verdict without ground truth", mark.into(), Some(mark)),
+        (
+            "held-out log-likelihood",
+            format!("{:.2} nats per row", found.nats().mean),
+            None,
+        ),
+        (
+            "classification loss",
+            format!("{:.3} nats", found.calibration().loss.mean),
+            None,
+        ),
+    ]
+}
+
+/// How large the model is, and how long it was trained.
+pub(super) fn size_cards(parameters: usize, about: &About) -> Vec<Card> {
+    let mut cards = vec![("parameters", parameters.to_string(), None)];
+    if let Some(seconds) = training::seconds(&about.log) {
+        let time = Duration::from_secs_f64(seconds.clamp(0.0, 1e12));
+        cards.push(("training time", duration_text(time), None));
+    }
+    cards
+}
+
 fn diagnosis(material: &Material, page: &mut Page) {
+    let judged = material.judging.as_ref();
+    let judged = judged.map(|judging| (judging.origin.as_str(), judging.only_trained));
+    let found = material.diagnosis.as_ref();
+    verdicts(found, judged, material.problem.as_deref(), page);
+}
+
+/// The diagnosis, or why there is none.
+pub(super) fn verdicts<D: Shown>(
+    found: Option<&D>,
+    judged: Option<(&str, bool)>,
+    problem: Option<&str>,
+    page: &mut Page,
+) {
     page.heading("Is it any good?");
-    let Some(found) = &material.diagnosis else {
-        let problem = material.problem.as_deref().unwrap_or_default();
+    let Some(found) = found else {
+        let problem = problem.unwrap_or_default();
         page.paragraph(&format!("There is no diagnosis: {problem}."));
         return;
     };
-    if let Some(judging) = &material.judging {
+    if let Some((origin, only_trained)) = judged {
         let mut text = format!(
-            "Verdict: {}. Judged without knowing the truth, by {}.",
-            verdict_text(found),
-            judging.origin
+            "Verdict: {}. Judged without knowing the truth, by {origin}.",
+            verdict_text(found)
         );
-        if judging.only_trained {
+        if only_trained {
             text += " Rows that were trained on are kind to every model: hold some out, or give others.";
         }
         page.paragraph(&text);
@@ -201,8 +239,9 @@ fn samples(material: &Material, page: &mut Page, album: &mut Album) {
     page.figures(&figures);
 }
 
-fn losses(material: &Material, page: &mut Page, album: &mut Album) {
-    let curves = training::losses(&material.log);
+/// Losses by step.
+pub(super) fn losses(log: &[serde_json::Value], page: &mut Page, album: &mut Album) {
+    let curves = training::losses(log);
     if curves.is_empty() {
         return;
     }
@@ -223,12 +262,7 @@ fn losses(material: &Material, page: &mut Page, album: &mut Album) {
 fn levels(material: &Material, page: &mut Page, album: &mut Album) {
     let mut figures = Vec::new();
     if let Some(found) = &material.diagnosis {
-        figures.push(album.figure(
-            "calibration",
-            reliability(&found.calibration),
-            "Calibration: of the points whose noise level the model names with this confidence, the share it gets right. Between the \
-             dotted lines is chance.",
-        ));
+        figures.push(calibrated(&found.calibration, album));
         if !found.normaliser.levels.is_empty() {
             figures.push(album.figure(
                 "free-energy",
@@ -237,12 +271,7 @@ fn levels(material: &Material, page: &mut Page, album: &mut Album) {
                  lines is chance.",
             ));
         }
-        figures.push(overlap(&found.calibration, album));
-        figures.push(album.figure(
-            "ess-of-links",
-            links(found),
-            "Effective sample size of the weights from each level to the next lower one.",
-        ));
+        figures.extend(overlaps(found, album));
     }
     if let Some(found) = &material.evaluation {
         let series = |name: &str, of: &dyn Fn(&diffclf::metric::Level) -> f64| Series {
@@ -274,6 +303,27 @@ fn levels(material: &Material, page: &mut Page, album: &mut Album) {
     if !figures.is_empty() {
         page.heading("Level by level").wide_figures(&figures);
     }
+}
+
+/// How certain the guesses of the level are, and how often right.
+pub(super) fn calibrated(calibration: &Calibration, album: &mut Album) -> Figure {
+    album.figure(
+        "calibration",
+        reliability(calibration),
+        "Calibration: of the points whose noise level the model names with this confidence, the share it gets right. Between the \
+         dotted lines is chance.",
+    )
+}
+
+/// Overlap of bands of levels, and of neighbours.
+pub(super) fn overlaps(found: &dyn Verdicts, album: &mut Album) -> [Figure; 2] {
+    let bands = overlap(found.calibration(), album);
+    let links = album.figure(
+        "ess-of-links",
+        links(found.path()),
+        "Effective sample size of the weights from each level to the next.",
+    );
+    [bands, links]
 }
 
 /// Confidence against the share of right guesses.
@@ -354,8 +404,8 @@ fn overlap(calibration: &Calibration, album: &mut Album) -> Figure {
     album.figure("overlap", matrix.svg(), &caption)
 }
 
-fn links(diagnosis: &Diagnosis) -> String {
-    let links = &diagnosis.path.links;
+fn links(path: &PathOverlap) -> String {
+    let links = &path.links;
     let times = links.iter().map(|link| link.times[0]);
     let first = times.clone().fold(f64::INFINITY, f64::min);
     Curve {

@@ -3,10 +3,11 @@
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::watch::{Done, Watch};
-use diffclf::discrete::LearnedStates;
 use diffclf::discrete::model::Content;
-use diffclf::discrete::sample::{Anneal, Annealed, Kernel, LogWeight};
+use diffclf::discrete::sample::{Anneal, Annealed, Kernel, LogWeight, annealing_times};
 use diffclf::discrete::system::{Lattice, LogWeights};
+use diffclf::discrete::{Energy, LearnedStates, Space};
+use diffclf::process::TimeGrid;
 
 /// How to anneal.
 #[derive(Debug, Clone)]
@@ -40,16 +41,6 @@ impl StatesAnnealing {
         watch: &dyn Watch,
     ) -> Result<Done<StatesFound>> {
         let space = content.spec.space;
-        let grid = match self.levels {
-            Some(levels) => content.spec.grid.with_levels(levels)?,
-            None => content.spec.grid.clone(),
-        };
-        memory::refuse_rows(
-            "particles",
-            self.particles,
-            space.sites * (8 + content.spec.symbols()),
-            1,
-        )?;
         let side = space.sites.isqrt();
         let lattice = match self.target.as_deref() {
             None => None,
@@ -75,10 +66,26 @@ impl StatesAnnealing {
                 .as_ref()
                 .map_or(0.0, |lattice| lattice.log_weight(row))
         };
+        let target = lattice.is_some().then_some(&weight as LogWeight<'_>);
+        self.lead(energy, &content.spec.grid, target, watch)
+    }
+
+    /// Leads particles from noise over the range of a grid, and on to a target.
+    pub(super) fn lead(
+        &self,
+        energy: &dyn Energy,
+        grid: &TimeGrid,
+        target: Option<LogWeight<'_>>,
+        watch: &dyn Watch,
+    ) -> Result<Done<StatesFound>> {
+        let Space { sites, states } = energy.space();
+        let symbols = energy.process().symbols(states);
+        memory::refuse_rows("particles", self.particles, sites * (8 + symbols), 1)?;
+        let times = annealing_times(energy.process(), grid, self.levels)?;
         let anneal = Anneal {
             energy,
-            times: grid.times(),
-            target: lattice.is_some().then_some(&weight as LogWeight<'_>),
+            times: &times,
+            target,
             kernel: self.kernel,
             sweeps: self.sweeps,
             resample_below: self.resample_below,
@@ -86,7 +93,7 @@ impl StatesAnnealing {
             runs: self.runs,
             seed: self.seed,
         };
-        let mut bar = watch.begin("anneal", (self.runs * grid.levels()) as u64, 0);
+        let mut bar = watch.begin("anneal", (self.runs * times.len()) as u64, 0);
         let found = anneal.run(&mut |level| bar.set(level as u64, &|| "levels".into()))?;
         Ok(Done::new(found, bar))
     }

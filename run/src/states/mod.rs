@@ -1,23 +1,29 @@
 //! Runs on finite state spaces: rows of symbols in, a model of states out, and what is done with one.
 
 mod annealing;
+mod composing;
+mod diagnosing;
 mod judging;
+mod levelling;
 mod rows;
 mod train;
 mod values;
 
 pub use annealing::{StatesAnnealing, StatesFound};
+pub use composing::{StatesCompound, read_all};
+pub use diagnosing::StatesJudging;
+pub(crate) use diagnosing::draws;
 pub use judging::{StatesJudged, StatesJudgement};
-pub use rows::StatesRows;
+pub use rows::{StatesRows, recognised};
 pub use train::{are_meant, train};
 pub use values::{StatesGenerated, StatesGeneration, densities};
 
 use crate::error::{Error, Result};
 use crate::files::{model_path, read_container};
 use crate::memory;
+use diffclf::discrete::LearnedStates;
 use diffclf::discrete::model::{Content, StatesModel};
 use diffclf::discrete::system::{self, ExactStates};
-use diffclf::discrete::{LearnedStates, metric};
 use diffclf::engine::{Isa, Pool};
 use diffclf::format::model::ModelFile;
 use diffclf::model::Describes;
@@ -87,12 +93,7 @@ impl crate::session::Trained for Content {
         terms.map(|t| t.objective.objective().name()).collect()
     }
 
-    fn stages(&self) -> Vec<u64> {
-        let stages = self.record.settings.stages.iter();
-        stages.map(|stage| stage.steps).collect()
-    }
-
-    /// F is shifted so that the last level adds up to one, and held-out rows have the last word.
+    /// Levels are made to add up to one, and held-out rows have the last word.
     fn finish(
         model: &mut StatesModel,
         held_out: &Self::Rows,
@@ -101,14 +102,15 @@ impl crate::session::Trained for Content {
     ) -> Result<Option<String>> {
         let spec = model.content.spec.clone();
         let learned = energy(model, pool.clone(), isa)?;
-        let shift =
-            metric::normalise_last(&learned, &spec, model.content.record.settings.seed) as f32;
+        let found = levelling::shifts(&model.content, &learned);
         let place = spec.layout().get("free_energy").map(|e| e.range());
-        if let (Some(place), true) = (place, shift.is_finite()) {
+        if let (Some(place), true) = (place, found.shifts.iter().all(|f| f.is_finite())) {
             let both = [Some(&mut model.params), model.average.as_mut()];
             for params in both.into_iter().flatten() {
-                params[place.clone()].iter_mut().for_each(|f| *f += shift);
+                let each = params[place.clone()].iter_mut().zip(&found.shifts);
+                each.for_each(|(f, shift)| *f += *shift as f32);
             }
+            model.content.record.levelled = found.moved;
         }
         let Some(rows) = held_out else {
             return Ok(None);

@@ -1,30 +1,33 @@
 //! From settings and rows of symbols to a model of states, in the same run folder, with the same log, checkpoints and resume.
 
 use super::rows::{StatesRows, recognised};
-use crate::data::DataSet;
+use crate::budget::fit_steps;
+use crate::data::{DataSet, Feed};
 use crate::error::{Error, Result};
 use crate::last_word::HeldOutRows;
 use crate::named::Named;
 use crate::notice::Notice;
 use crate::prepare::HELD_OUT_DRAWS;
-use crate::resolve::Filling;
+use crate::resolve::{Filling, rate};
 use crate::run_folder::RunFolder;
 use crate::session::Session;
 use crate::settings::Settings;
-use crate::train::{Job, absolute, isa_of};
+use crate::train::{Job, TakenUp, absolute, inherited, isa_of, taken_up};
 use crate::words;
 use crate::words::Setting;
 use diffclf::discrete::model::{Content, StatesCheckpoint, StatesSpec};
 use diffclf::discrete::objective::StatesObjectiveName;
 use diffclf::discrete::train::{StatesCourse, StatesSettings};
-use diffclf::discrete::{Process, system};
+use diffclf::discrete::{Process, Space, system};
+use diffclf::engine::{Isa, Pool};
 use diffclf::model::Record;
 use diffclf::objective::{Choice, Term, parse_sum};
 use diffclf::process::{Spacing, TimeGrid, TimeSampler};
 use diffclf::rng::STREAMS;
-use diffclf::train::{Adam, Decay, Rate, StageSettings, State, Trainer};
+use diffclf::train::{Adam, StageSettings, State, Trainer};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Whether a job is one of states: asked for, a system of states, a run of states that goes on, or a file that holds nothing else.
 pub fn are_meant(job: &Job, sets: Option<&[DataSet]>) -> Result<bool> {
@@ -39,24 +42,25 @@ pub fn are_meant(job: &Job, sets: Option<&[DataSet]>) -> Result<bool> {
     if s.system.as_deref().is_some_and(system::is_known) {
         return Ok(true);
     }
+    if let Some(from) = &job.from {
+        return Ok(super::open(from)?.is_some());
+    }
     let numbers =
         s.dequantise.is_some() || s.process.is_some() || s.has_end() || s.particles.is_some();
     let is_npy = |path: &Path| path.extension().is_some_and(|e| e == "npy") && path.is_file();
     match (&s.data, sets) {
-        (Some(path), None) if !numbers && job.from.is_none() && is_npy(path) => recognised(path),
+        (Some(path), None) if !numbers && is_npy(path) => recognised(path),
         _ => Ok(false),
     }
 }
 
 /// What does not belong to states.
-fn refuse_strangers(job: &Job) -> Result<()> {
-    let s = &job.settings;
+fn refuse_strangers(s: &Settings) -> Result<()> {
     let strangers = [
         ("end", s.end.is_some()),
         ("end_system", s.end_system.is_some()),
         ("weights", s.weights.is_some()),
         ("end_weights", s.end_weights.is_some()),
-        ("more_steps", s.more_steps.is_some()),
         ("levelling", s.levelling.is_some()),
         ("scale", s.scale.is_some()),
         ("periodic", s.periodic.is_some()),
@@ -69,8 +73,6 @@ fn refuse_strangers(job: &Job) -> Result<()> {
         ("network", s.network.is_some()),
         ("molecule", s.molecule.is_some()),
         ("process", s.process.is_some()),
-        ("from", job.from.is_some()),
-        ("time", job.time.is_some()),
     ];
     match strangers.into_iter().find(|(_, given)| *given) {
         Some((name, _)) => Err(Error::Refused(words!(
@@ -131,11 +133,7 @@ fn resolve(settings: &Settings, rows: &StatesRows) -> Result<Resolved> {
         .get_or_insert(if alone { 1 } else { most.unwrap_or(4).min(4) });
     let steps = *s.steps.get_or_insert(6000);
     let score_steps = *s.score_steps.get_or_insert(0);
-    let rate = Rate {
-        peak: *s.rate.get_or_insert(2e-3),
-        decay: *s.decay.get_or_insert(Decay::Cosine),
-        warm_up: *s.warm_up.get_or_insert(0),
-    };
+    let rate = rate(s, 2e-3);
     let stage = |steps, objectives| StageSettings {
         steps,
         levels,
@@ -149,7 +147,10 @@ fn resolve(settings: &Settings, rows: &StatesRows) -> Result<Resolved> {
         objective: entropy,
         weight: 1.0,
     });
-    let mut stages = vec![stage(steps, terms)];
+    let mut stages = vec![stage(steps, terms.clone())];
+    for more in s.more_steps.iter().flatten() {
+        stages.push(stage(*more, terms.clone()));
+    }
     if score_steps > 0 {
         stages.insert(0, stage(score_steps, vec![score]));
     }
@@ -198,79 +199,89 @@ fn open(settings: &Settings, sets: Option<Vec<DataSet>>) -> Result<StatesRows> {
     }
 }
 
-/// Trains on states, to the end or as far as it gets.
-pub fn train(job: Job, sets: Option<Vec<DataSet>>) -> Result<()> {
-    refuse_strangers(&job)?;
-    let goes_on = job.resume && RunFolder::has_run(&job.path);
-    if !job.resume {
-        RunFolder::refuse_existing(&job.path, job.force)?;
+/// A run in its folder before the first step.
+struct Begun {
+    folder: RunFolder,
+    rows: StatesRows,
+    resolved: Resolved,
+    content: Content,
+    state: Option<State>,
+}
+
+impl Begun {
+    fn of(folder: RunFolder, rows: StatesRows, resolved: Resolved) -> Begun {
+        let content = content_of(&resolved, &rows);
+        Begun {
+            folder,
+            rows,
+            resolved,
+            content,
+            state: None,
+        }
     }
-    let taken = if goes_on {
-        Some(RunFolder::take(&job.path)?)
-    } else {
-        None
-    };
-    let mut settings = match &taken {
-        Some(folder) => folder.settings()?,
-        None => job.settings.clone(),
-    };
-    if let Some(folder) = &taken {
-        settings.data = job.settings.data.clone().or(settings.data);
-        settings.refuse_conflicts(&job.settings, folder.path())?;
-    }
-    let rows = open(&settings, sets)?;
-    let Resolved {
-        mut filling,
-        spec,
-        train,
-        log_every,
-    } = resolve(&settings, &rows)?;
-    let isa = isa_of(&settings)?;
-    let mut content = Content {
-        spec,
+}
+
+fn content_of(resolved: &Resolved, rows: &StatesRows) -> Content {
+    Content {
+        spec: resolved.spec.clone(),
         record: Record {
             version: env!("CARGO_PKG_VERSION").into(),
-            settings: train,
+            settings: resolved.train.clone(),
             steps: 0,
             data: vec![rows.record().clone()],
             units: "kT".into(),
             streams: STREAMS,
             levelled: None,
         },
-    };
-    let mut state: Option<State> = None;
-    let folder = match taken {
-        Some(folder) => {
-            if let Some(checkpoint) = folder.checkpoint::<Content>()? {
-                content = continued(checkpoint, &content, &mut state, folder.path())?;
-            }
-            filling.notices.clear();
-            folder
-        }
-        None => {
-            let settings = absolute(filling.settings.clone())?;
-            let name = settings.data.as_ref().map_or_else(
-                || rows.record().name.clone(),
-                |path| path.display().to_string(),
-            );
-            let digest = rows
-                .record()
-                .sha256
-                .clone()
-                .map(|sha256| (sha256, name.replace('\n', " ")));
-            let digests: Vec<(String, String)> = digest.into_iter().collect();
-            RunFolder::create(&job.path, &settings, &digests, job.force)?
-        }
-    };
-    let space = content.spec.space;
-    if job.settings.states.is_none() && job.settings.system.is_none() && !goes_on {
-        let (sites, states) = (space.sites, space.states);
-        filling.notices.push(Notice::States { sites, states });
     }
-    for notice in &filling.notices {
+}
+
+/// Digests of given rows, and the names to find them by.
+fn digests(rows: &StatesRows, settings: &Settings) -> Vec<(String, String)> {
+    let record = rows.record();
+    let name = match &settings.data {
+        Some(path) => path.display().to_string(),
+        None => record.name.clone(),
+    };
+    let digest = record.sha256.clone();
+    digest
+        .map(|d| (d, name.replace('\n', " ")))
+        .into_iter()
+        .collect()
+}
+
+/// Trains on states, to the end or as far as it gets.
+pub fn train(job: Job, sets: Option<Vec<DataSet>>) -> Result<()> {
+    refuse_strangers(&job.settings)?;
+    let goes_on = job.resume && RunFolder::has_run(&job.path);
+    let begun = if goes_on {
+        continued(&job, sets)?
+    } else {
+        begun(&job, sets)?
+    };
+    let Begun {
+        folder,
+        rows,
+        mut resolved,
+        content,
+        state,
+    } = begun;
+    if goes_on {
+        resolved.filling.notices.clear();
+    } else if job.settings.states.is_none() && job.settings.system.is_none() {
+        let Space { sites, states } = content.spec.space;
+        let notice = Notice::States { sites, states };
+        resolved.filling.notices.push(notice);
+    }
+    for notice in &resolved.filling.notices {
         job.watch.notice(notice);
     }
-    let (trainer, held_out) = trainer(&content, &rows, state, &job, isa)?;
+    let isa = isa_of(&resolved.filling.settings)?;
+    let lessons = Lessons::new(&content, &rows)?;
+    let mut trainer = lessons.trainer(&content.record.settings, &job.pool, isa)?;
+    if let Some(state) = state {
+        trainer.resume(state)?;
+    }
     let origins = match &rows {
         StatesRows::Table { set, .. } => set.origin().into_iter().collect(),
         StatesRows::Fresh { .. } => Vec::new(),
@@ -280,26 +291,112 @@ pub fn train(job: Job, sets: Option<Vec<DataSet>>) -> Result<()> {
         folder,
         content,
         log,
-        log_every,
+        log_every: resolved.log_every,
         seconds,
         checkpoint_every: job.checkpoint_every,
         watch: job.watch,
         origins,
-        rows: held_out,
+        rows: lessons.held_out_rows,
         pool: job.pool,
         isa,
     }
     .train(trainer)
 }
 
-/// A checkpoint's content, if it is one of this run on these rows.
-fn continued(
-    checkpoint: StatesCheckpoint,
-    content: &Content,
-    state: &mut Option<State>,
-    folder: &Path,
-) -> Result<Content> {
-    let saved = &checkpoint.content;
+/// A new run in its folder.
+fn begun(job: &Job, sets: Option<Vec<DataSet>>) -> Result<Begun> {
+    let began = Instant::now();
+    let mut settings = job.settings.clone();
+    if let Some(from) = &job.from {
+        settings = inherited(&settings, from)?;
+        refuse_strangers(&settings)?;
+    }
+    if !job.resume {
+        RunFolder::refuse_existing(&job.path, job.force)?;
+    } else if sets.is_none() && settings.data.is_none() && settings.system.is_none() {
+        return Err(Error::NoRun {
+            folder: job.path.clone(),
+        });
+    }
+    let rows = open(&settings, sets)?;
+    let isa = isa_of(&settings)?;
+    let mut resolved = resolve(&settings, &rows)?;
+    let mut state = job.first_stage.clone();
+    if let Some(from) = &job.from {
+        state = Some(warm(&mut resolved, &rows, from, (&job.pool, isa))?);
+    }
+    if let Some(time) = job.time {
+        let lessons = Lessons::new(&content_of(&resolved, &rows), &rows)?;
+        let (settings, train) = (&mut resolved.filling.settings, &mut resolved.train);
+        let text = fit_steps(settings, train, (time, began), &|train| {
+            lessons.trainer(train, &job.pool, isa)
+        })?;
+        job.watch.note(&text);
+    }
+    let settings = absolute(resolved.filling.settings.clone())?;
+    let digests = digests(&rows, &settings);
+    let folder = RunFolder::create(&job.path, &settings, &digests, job.force)?;
+    Ok(Begun {
+        state,
+        ..Begun::of(folder, rows, resolved)
+    })
+}
+
+/// The state from which a run goes on with the parameters of a model, on its laws of the sites.
+fn warm(
+    resolved: &mut Resolved,
+    rows: &StatesRows,
+    from: &Path,
+    (pool, isa): (&Arc<Pool>, Isa),
+) -> Result<State> {
+    let other = || Error::OtherModel {
+        from: from.to_path_buf(),
+    };
+    let model = super::open(from)?.ok_or_else(other)?;
+    let spec = &model.content.spec;
+    if resolved.spec.space != spec.space {
+        return Err(other());
+    }
+    resolved.spec.laws.clone_from(&spec.laws);
+    if resolved.spec != *spec {
+        return Err(other());
+    }
+    let content = content_of(resolved, rows);
+    let trainer = Lessons::new(&content, rows)?.trainer(&resolved.train, pool, isa)?;
+    let mut state = trainer.state().clone();
+    state.params.copy_from_slice(model.best());
+    if !state.average.is_empty() {
+        state.average.copy_from_slice(model.best());
+    }
+    Ok(state)
+}
+
+/// A run that is there, from its last checkpoint.
+fn continued(job: &Job, sets: Option<Vec<DataSet>>) -> Result<Begun> {
+    let TakenUp {
+        folder,
+        settings,
+        rows,
+    } = taken_up(
+        job,
+        |saved| open(saved, sets),
+        |rows, saved| {
+            let name = rows.record().name.clone();
+            (rows.count().0, digests(rows, saved), name)
+        },
+    )?;
+    let resolved = resolve(&settings, &rows)?;
+    let checkpoint = folder.checkpoint::<Content>()?;
+    let mut begun = Begun::of(folder, rows, resolved);
+    if let Some(checkpoint) = checkpoint {
+        adopt(&mut begun, checkpoint, &job.path)?;
+    }
+    Ok(begun)
+}
+
+/// Goes on from a checkpoint, if it is one of this run on these rows.
+fn adopt(begun: &mut Begun, checkpoint: StatesCheckpoint, folder: &Path) -> Result<()> {
+    let (saved, content) = (checkpoint.content, &mut begun.content);
     let (found, expected) = (&content.record.data[0], &saved.record.data[0]);
     if found.sha256 != expected.sha256 {
         return Err(Error::OtherData {
@@ -307,40 +404,56 @@ fn continued(
             folder: folder.to_path_buf(),
         });
     }
-    if saved.spec != content.spec || saved.record.settings != content.record.settings {
+    // A run that began from a model keeps that model's laws; one may have got further stages since.
+    if content.spec.laws.len() == saved.spec.laws.len() {
+        content.spec.laws.clone_from(&saved.spec.laws);
+    }
+    let mut train = content.record.settings.clone();
+    train.stages.truncate(saved.record.settings.stages.len());
+    if saved.spec != content.spec || saved.record.settings != train {
         return Err(Error::OtherSettings {
             folder: folder.to_path_buf(),
         });
     }
-    *state = Some(checkpoint.state);
-    Ok(checkpoint.content)
+    content.record.steps = saved.record.steps;
+    content.record.version = saved.record.version;
+    begun.state = Some(checkpoint.state);
+    Ok(())
 }
 
-fn trainer(
-    content: &Content,
-    rows: &StatesRows,
-    state: Option<State>,
-    job: &Job,
-    isa: diffclf::engine::Isa,
-) -> Result<(Trainer, Option<HeldOutRows>)> {
-    let train = &content.record.settings;
-    let share = train.held_out.map_or(0.0, |rule| rule.share);
-    let (feed, held_out_rows) = rows.feed(train.batch, train.seed, share)?;
-    let held_out = feed.held_out.map(|(source, count)| {
-        let draws = count.clamp(HELD_OUT_DRAWS, train.batch.max(HELD_OUT_DRAWS));
-        (source, draws)
-    });
-    let course = StatesCourse::new(
-        &content.spec,
-        train,
-        feed.train,
-        held_out,
-        Arc::clone(&job.pool),
-        isa,
-    )?;
-    let mut trainer = Trainer::of(course, train)?;
-    if let Some(state) = state {
-        trainer.resume(state)?;
-    }
-    Ok((trainer, held_out_rows))
+/// What trainers of a run are made of.
+struct Lessons {
+    spec: StatesSpec,
+    feed: Feed,
+    /// Rows that have the last word.
+    held_out_rows: Option<HeldOutRows>,
 }
+
+impl Lessons {
+    fn new(content: &Content, rows: &StatesRows) -> Result<Lessons> {
+        let train = &content.record.settings;
+        let share = train.held_out.map_or(0.0, |rule| rule.share);
+        let (feed, held_out_rows) = rows.feed(train.batch, train.seed, share)?;
+        Ok(Lessons {
+            spec: content.spec.clone(),
+            feed,
+            held_out_rows,
+        })
+    }
+
+    /// A trainer at its first step.
+    fn trainer(&self, train: &StatesSettings, pool: &Arc<Pool>, isa: Isa) -> Result<Trainer> {
+        let held_out = self.feed.held_out.as_ref();
+        let held_out = held_out.filter(|_| train.held_out.is_some());
+        let held_out = held_out.map(|(source, count)| {
+            let draws = (*count).clamp(HELD_OUT_DRAWS, train.batch.max(HELD_OUT_DRAWS));
+            (source.clone(), draws)
+        });
+        let from = self.feed.train.clone();
+        let course = StatesCourse::new(&self.spec, train, from, held_out, pool.clone(), isa)?;
+        Ok(Trainer::of(course, train)?)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -23,6 +23,11 @@ pub trait StatesObjective {
     fn cites(&self) -> &'static [&'static str];
     /// Fewest and most levels of a row.
     fn level_range(&self) -> (usize, usize);
+
+    /// Whether it compares levels with each other: it cannot do with one.
+    fn compares_levels(&self) -> bool {
+        self.level_range().0 > 1
+    }
     /// The loss of each source row, `Unit(1) x 1`; the objective is its mean over the batch.
     fn loss(&self, scene: &mut StatesScene<'_>) -> Node;
 }

@@ -2,12 +2,41 @@
 //! the model's smallest level, or of a target whose weights are known, with an error from independent runs.
 
 use super::Kernel;
-use crate::discrete::Space;
 use crate::discrete::energy::Energy;
+use crate::discrete::{Process, Space, log_sum_exp};
 use crate::metric::effective_sample_size;
+use crate::process::TimeGrid;
 use crate::rng::{Purpose, Stream};
 use crate::sample::{LogNormaliser, Resampling};
 use crate::{Error, Result};
+
+/// Times of an annealing over the range of a grid, with so many levels, or as many as the grid has.
+///
+/// Under uniform noise they are the grid's. Under masks the steps are even in `sqrt(alpha)`: a level with chance `a` of showing a site, seen from one with less by `da`, has weights of
+/// relative variance `d da^2 / a`, so that a grid which is dense at the data's end alone would lose all particles at the first step.
+pub fn annealing_times(
+    process: &Process,
+    grid: &TimeGrid,
+    levels: Option<usize>,
+) -> Result<Vec<f64>> {
+    let levels = levels.unwrap_or(grid.levels());
+    let even = grid.with_levels(levels)?;
+    if !process.is_masked() {
+        return Ok(even.times().to_vec());
+    }
+    let schedule = process.generator().schedule();
+    let ends = [grid.t_min(), grid.t_max()].map(|time| process.keep(time).sqrt());
+    let inner = (1..levels - 1).map(|k| {
+        let share = k as f64 / (levels - 1) as f64;
+        schedule.time_of((ends[0] + share * (ends[1] - ends[0])).powi(2))
+    });
+    let ends = [grid.t_min(), grid.t_max()];
+    Ok([ends[0]]
+        .into_iter()
+        .chain(inner)
+        .chain([ends[1]])
+        .collect())
+}
 
 /// The logarithm of a row's weight.
 pub type LogWeight<'a> = &'a (dyn Fn(&[u8]) -> f64 + Sync);
@@ -46,6 +75,19 @@ pub struct Annealed {
     pub log_z: LogNormaliser,
     /// Effective share of the weights.
     pub ess: f64,
+}
+
+impl Annealed {
+    /// As many rows of equal weight, drawn by the weights.
+    pub fn equally_weighted(&self, sites: usize, seed: u64) -> Vec<u8> {
+        let mut ancestors = vec![0; self.weights.len()];
+        let mut stream = Stream::new(seed, Purpose::Equalise, 0, 0);
+        Resampling::Systematic.draw(&self.weights, &mut stream, &mut ancestors);
+        let rows = ancestors
+            .iter()
+            .map(|&a| &self.rows[a as usize * sites..][..sites]);
+        rows.flatten().copied().collect()
+    }
 }
 
 impl Anneal<'_> {
@@ -104,6 +146,18 @@ impl Anneal<'_> {
         })
     }
 
+    /// `log sum_y p(y) / p(masks)` at the last level by the ratios of single sites, `sum_i log(1 + sum_s p(y_is) / p(masks))`: exact where sites are independent,
+    /// as they are up to `alpha^2` of what is left there.
+    fn log_shown(&self, last: f64, space: Space) -> f64 {
+        let symbols = space.states + 1;
+        let masks = vec![space.states as u8; space.sites];
+        let mut ratios = vec![0.0; space.sites * symbols];
+        self.energy.log_ratios(last, &masks, &mut ratios);
+        // The mask itself is the one of ratio 1.
+        let sites = ratios.chunks_exact(symbols);
+        sites.map(|site| log_sum_exp(site.iter().copied())).sum()
+    }
+
     /// One run: rows, their log-weights since the last resampling, and log Z until then.
     fn one(
         &self,
@@ -130,13 +184,13 @@ impl Anneal<'_> {
         let (mut now, mut then) = (vec![0.0; n], vec![0.0; n]);
         self.energy.log_density(last, &rows, &mut now);
         let mut log_weights: Vec<f64> = if process.is_masked() {
-            // The level shows `alpha` of the sites, the start none: the level's own chance of the start is what it lacks.
+            // The level shows a few of the sites, the start none: what that lacks is in log Z.
             vec![0.0; n]
         } else {
             now.iter().map(|log_p| log_p - start).collect()
         };
         let mut log_z = if process.is_masked() {
-            now[0] - space.sites as f64 * (1.0 - process.keep(last)).ln()
+            now[0] + self.log_shown(last, space)
         } else {
             0.0
         };

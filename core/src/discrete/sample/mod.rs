@@ -5,7 +5,7 @@ mod anneal;
 mod kernel;
 mod reverse;
 
-pub use anneal::{Anneal, Annealed, LogWeight};
+pub use anneal::{Anneal, Annealed, LogWeight, annealing_times};
 pub use kernel::{Kernel, gibbs_sweep, metropolis_sweep};
 #[cfg(test)]
 pub(crate) use reverse::leap_law as reverse_law;

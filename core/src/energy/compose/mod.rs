@@ -93,7 +93,7 @@ impl Expression {
 
 /// The expression over places of members instead of names.
 #[derive(Debug, Clone)]
-enum Node {
+pub(crate) enum Node {
     Leaf(usize),
     And(Vec<Node>),
     /// Logarithms of normalised weights.
@@ -102,7 +102,7 @@ enum Node {
 }
 
 impl Node {
-    fn new(expression: &Expression, names: &[&str]) -> Result<Node> {
+    pub(crate) fn new(expression: &Expression, names: &[&str]) -> Result<Node> {
         let wrong = |name, found: String, expected: String| {
             Err(Error::Value {
                 name,
@@ -154,7 +154,7 @@ impl Node {
     }
 
     /// The log-density, from those of the members.
-    fn value(&self, members: &[f64]) -> f64 {
+    pub(crate) fn value(&self, members: &[f64]) -> f64 {
         match self {
             Node::Leaf(place) => members[*place],
             Node::And(parts) => parts.iter().map(|part| part.value(members)).sum(),
@@ -192,6 +192,22 @@ impl Node {
     }
 }
 
+/// What the names stand for, in their order.
+pub(crate) fn bound<E: Copy>(names: &[&str], energies: &[(&str, E)]) -> Result<Vec<E>> {
+    let find = |name: &&str| {
+        let found = energies.iter().find(|(known, _)| known == name);
+        found.map(|(_, energy)| *energy).ok_or_else(|| {
+            let known: Vec<&str> = energies.iter().map(|(name, _)| *name).collect();
+            Error::Value {
+                name: "name in the composition",
+                found: format!("'{name}'"),
+                expected: format!("one of {}", known.join(", ")),
+            }
+        })
+    };
+    names.iter().map(find).collect()
+}
+
 /// A composition of energies. Members take part with their whole log-density `-U + F`, so F matters wherever there is an OR; the
 /// composition itself has F = 0.
 pub struct Composition<'a> {
@@ -203,18 +219,7 @@ impl<'a> Composition<'a> {
     /// Binds the names of an expression. Names that do not appear in it are not evaluated.
     pub fn new(expression: &Expression, energies: &[(&str, &'a dyn Energy)]) -> Result<Self> {
         let names = expression.names();
-        let mut members = Vec::new();
-        for name in &names {
-            let Some((_, energy)) = energies.iter().find(|(known, _)| known == name) else {
-                let known: Vec<&str> = energies.iter().map(|(name, _)| *name).collect();
-                return Err(Error::Value {
-                    name: "name in the composition",
-                    found: format!("'{name}'"),
-                    expected: format!("one of {}", known.join(", ")),
-                });
-            };
-            members.push(*energy);
-        }
+        let members = bound(&names, energies)?;
         let dims: Vec<usize> = members.iter().map(|energy| energy.dim()).collect();
         if dims.windows(2).any(|pair| pair[0] != pair[1]) {
             return Err(Error::Shape {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::noised::Noised;
 use super::remedy::Remedy;
-use super::{Check, SIGNIFICANT, Subject, Verdict, check_finite};
+use super::{ByLevel, Check, SIGNIFICANT, Verdict, check_finite};
 use crate::Result;
 use crate::metric::Estimate;
 use crate::rng::{Purpose, Stream};
@@ -72,12 +72,12 @@ pub struct Calibration {
 
 impl Calibration {
     /// Classifies `count` noised points among all levels.
-    pub fn of(subject: &Subject<'_>, count: usize, seed: u64) -> Result<Self> {
-        let times = subject.grid.times();
-        let (levels, dim) = (times.len(), subject.energy.dim());
+    pub fn of(subject: &dyn ByLevel, count: usize, seed: u64) -> Result<Self> {
+        let (times, data) = (subject.times(), subject.rows());
+        let (levels, dim) = (times.len(), data.dim);
         let bands = levels.min(BANDS);
         let band_of = |level: usize| level * bands / levels;
-        let noised = Noised::new(subject.rows, subject.process, seed);
+        let noised = Noised::new(data, subject.noise(), seed);
 
         let (mut losses, mut entropies) = (Vec::with_capacity(count), Vec::with_capacity(count));
         let (mut own, mut rows) = (Vec::with_capacity(count), Vec::with_capacity(count));
@@ -97,7 +97,7 @@ impl Calibration {
                 drawn[i] = stream.below(levels as u64) as usize;
                 rows.push(noised.point(times[drawn[i]], number, point));
             }
-            subject.energy.log_density_grid(times, points, grid);
+            subject.log_density_grid(times, points, grid);
             for (i, row) in grid.chunks_exact_mut(levels).enumerate() {
                 check_finite("log-density", times[drawn[i]], row)?;
                 let largest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -228,7 +228,7 @@ impl Calibration {
     }
 
     /// The verdict.
-    pub(super) fn check(&self, remedy: &Remedy) -> Check {
+    pub(crate) fn check(&self, remedy: &Remedy) -> Check {
         let (excess, significant) = self.excess_error();
         let over = self.overconfidence;
         let certain = over.mean.abs() > SIGNIFICANT * over.error;

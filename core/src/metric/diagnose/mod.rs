@@ -53,7 +53,7 @@ pub use calibration::{Band, Bin, Calibration};
 pub use coverage::Coverage;
 pub use held_out::{HeldOut, Rival};
 pub use mode_audit::{Basin, ModeAudit};
-pub use noised::{Data, Noised};
+pub use noised::{Data, MakeNoise, Noised};
 pub use normalisation::{Integral, IntegralLevel, Normalisation};
 pub use normaliser::{Normaliser, NormaliserLevel};
 pub use over_fitting::{Gap, History, OverFitting};
@@ -64,10 +64,13 @@ pub use two_sample::TwoSample;
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use path_overlap::log_mean_exp;
 use reference::Reference;
-use remedy::Remedy;
+pub(crate) use reference::Table;
+pub(crate) use remedy::Remedy;
 
 use crate::energy::Energy;
+use crate::metric::Estimate;
 use crate::process::{Process, TimeGrid};
 use crate::{Error, Result};
 
@@ -113,6 +116,102 @@ pub struct Check {
     pub meaning: String,
     /// Where the limits between pass, warn and fail lie.
     pub limits: String,
+}
+
+/// The verdict of the worst check.
+pub(crate) fn worst(checks: &[Check]) -> Verdict {
+    let worst = checks.iter().map(|check| check.verdict).max();
+    worst.unwrap_or(Verdict::Skipped)
+}
+
+/// A diagnosis, of points or of states.
+pub trait Verdicts {
+    /// The worst of the checks.
+    fn verdict(&self) -> Verdict;
+    /// Each in plain words.
+    fn checks(&self) -> &[Check];
+    /// How many independent rows the rows are worth.
+    fn effective_rows(&self) -> f64;
+    /// Log-likelihood of rows that were not trained on.
+    fn nats(&self) -> Estimate;
+    /// The classification between levels.
+    fn calibration(&self) -> &Calibration;
+    /// Neighbouring levels.
+    fn path(&self) -> &PathOverlap;
+}
+
+/// [`Verdicts`] of a diagnosis whose fields have these names.
+macro_rules! impl_verdicts {
+    ($of:ty) => {
+        impl $crate::metric::diagnose::Verdicts for $of {
+            fn verdict(&self) -> $crate::metric::diagnose::Verdict {
+                self.verdict
+            }
+            fn checks(&self) -> &[$crate::metric::diagnose::Check] {
+                &self.checks
+            }
+            fn effective_rows(&self) -> f64 {
+                self.effective_rows
+            }
+            fn nats(&self) -> $crate::metric::Estimate {
+                self.held_out.nats
+            }
+            fn calibration(&self) -> &$crate::metric::diagnose::Calibration {
+                &self.calibration
+            }
+            fn path(&self) -> &$crate::metric::diagnose::PathOverlap {
+                &self.path
+            }
+        }
+    };
+}
+pub(crate) use impl_verdicts;
+
+/// A model and rows as checks of its levels see them: rows of numbers (coordinates, or symbols), how they become noise, and log-densities of
+/// noisy ones.
+pub trait ByLevel {
+    /// Times of the levels.
+    fn times(&self) -> &[f64];
+    /// Rows that were not trained on, as far as possible.
+    fn rows(&self) -> Data<'_>;
+    /// Rows that were trained on.
+    fn trained(&self) -> Option<Data<'_>>;
+    /// Losses during training.
+    fn history(&self) -> Option<History>;
+    /// How rows become noise.
+    fn noise(&self) -> &dyn MakeNoise;
+    /// Whether links are seen from their less noisy level: where noise hides all there is to see, as masks do, the noisier one tells nothing of the other.
+    fn seen_from_below(&self) -> bool {
+        false
+    }
+    /// Log-densities at one time.
+    fn log_density(&self, time: f64, points: &[f64], out: &mut [f64]);
+    /// Log-densities at all of these times: a row of as many numbers for each point.
+    fn log_density_grid(&self, times: &[f64], points: &[f64], out: &mut [f64]);
+}
+
+impl ByLevel for Subject<'_> {
+    fn times(&self) -> &[f64] {
+        self.grid.times()
+    }
+    fn rows(&self) -> Data<'_> {
+        self.rows
+    }
+    fn trained(&self) -> Option<Data<'_>> {
+        self.trained
+    }
+    fn history(&self) -> Option<History> {
+        self.history
+    }
+    fn noise(&self) -> &dyn MakeNoise {
+        self.process
+    }
+    fn log_density(&self, time: f64, points: &[f64], out: &mut [f64]) {
+        self.energy.log_density(&[time], points, out);
+    }
+    fn log_density_grid(&self, times: &[f64], points: &[f64], out: &mut [f64]) {
+        self.energy.log_density_grid(times, points, out);
+    }
 }
 
 /// A model and the data it is judged by.
@@ -206,6 +305,8 @@ pub struct Diagnosis {
     pub held_out: HeldOut,
 }
 
+impl_verdicts!(Diagnosis);
+
 impl Diagnosis {
     /// Number of the parts that `progress` counts.
     pub const PARTS: usize = 10;
@@ -257,6 +358,7 @@ impl Diagnosis {
         let remedy = Remedy {
             compares_levels: subject.facts.compares_levels,
             over_fitted: over_fitting.check().verdict > Verdict::Pass,
+            usual: "dsm+diffclf",
         };
         let integral = normalisation.check(&remedy);
         let density = integral.verdict != Verdict::Fail;
@@ -272,9 +374,8 @@ impl Diagnosis {
             coverage.check(),
             over_fitting.check(),
         ];
-        let verdict = checks.iter().map(|check| check.verdict).max();
         Ok(Self {
-            verdict: verdict.unwrap_or(Verdict::Skipped),
+            verdict: worst(&checks),
             checks,
             effective_rows: subject.rows.len() as f64 / subject.rows.inefficiency(),
             calibration,
@@ -326,7 +427,7 @@ fn validate(subject: &Subject<'_>, settings: &DiagnosisSettings) -> Result<()> {
 }
 
 /// Refuses densities that are not numbers.
-fn check_finite(what: &'static str, time: f64, values: &[f64]) -> Result<()> {
+pub(crate) fn check_finite(what: &'static str, time: f64, values: &[f64]) -> Result<()> {
     if values.iter().all(|value| value.is_finite()) {
         Ok(())
     } else {

@@ -33,11 +33,20 @@ impl Data<'_> {
     /// Statistical inefficiency of the rows in their order: the largest over the coordinates (64 of them at most) and the squared distance from
     /// the mean, of either endpoint; at least the number of times that a row comes on average. n rows are worth n/g independent ones.
     pub fn inefficiency(&self) -> f64 {
+        let copies = |rows: &[f64]| {
+            let distinct: HashSet<Vec<u64>> = rows.chunks_exact(self.dim).map(key).collect();
+            (rows.len() / self.dim) as f64 / distinct.len().max(1) as f64
+        };
+        let copied = copies(self.start).max(self.end.map_or(1.0, copies));
+        self.inefficiency_of_order().max(copied)
+    }
+
+    /// The same for rows of which equal ones are draws of their own.
+    pub fn inefficiency_of_order(&self) -> f64 {
         let of = |rows: &[f64]| {
             let n = rows.len() / self.dim;
             let mut radius = vec![0.0; n];
-            let distinct: HashSet<Vec<u64>> = rows.chunks_exact(self.dim).map(key).collect();
-            let mut worst = n as f64 / distinct.len().max(1) as f64;
+            let mut worst = 1f64;
             for i in 0..self.dim {
                 let column: Vec<f64> = rows.iter().skip(i).step_by(self.dim).copied().collect();
                 let mean = column.iter().sum::<f64>() / n as f64;
@@ -111,10 +120,54 @@ pub(super) fn key(row: &[f64]) -> Vec<u64> {
     row.iter().map(|x| (x + 0.0).to_bits()).collect()
 }
 
-/// Draws points Y_t = alpha x_0 + beta x_1 + gamma z.
+/// How a row becomes a noisy one.
+pub trait MakeNoise {
+    /// Whether equal rows are draws of their own, as among few states, and no copies.
+    fn rows_repeat(&self) -> bool {
+        false
+    }
+
+    /// A noisy row at `time` from a row of the data (and one of the second endpoint, for an interpolant), by draws of `stream`.
+    fn make_noise(
+        &self,
+        time: f64,
+        start: &[f64],
+        end: Option<&[f64]>,
+        stream: &mut Stream,
+        out: &mut [f64],
+    );
+}
+
+/// Y_t = alpha x_0 + beta x_1 + gamma z.
+impl MakeNoise for Process {
+    fn make_noise(
+        &self,
+        time: f64,
+        start: &[f64],
+        end: Option<&[f64]>,
+        stream: &mut Stream,
+        out: &mut [f64],
+    ) {
+        let (alpha, gamma) = (self.x0_scale(time), self.noise(time));
+        for (y, x) in out.iter_mut().zip(start) {
+            *y = alpha * x;
+        }
+        if let Some(end) = end {
+            let beta = self.x1_scale(time);
+            for (y, x) in out.iter_mut().zip(end) {
+                *y += beta * x;
+            }
+        }
+        for y in out {
+            *y += gamma * stream.normal();
+        }
+    }
+}
+
+/// Draws noisy rows.
 pub struct Noised<'a> {
     data: Data<'a>,
-    process: &'a Process,
+    noise: &'a dyn MakeNoise,
     order: Permutation,
     /// The first of equal rows, for every row of either endpoint: copies say nothing new.
     twins: [Option<Vec<u32>>; 2],
@@ -124,22 +177,21 @@ pub struct Noised<'a> {
 
 impl<'a> Noised<'a> {
     /// Draws with a seed. Rows are taken in a shuffled order, each once before any comes again.
-    pub fn new(data: Data<'a>, process: &'a Process, seed: u64) -> Self {
-        Self::of_set(0, data, process, seed)
+    pub fn new(data: Data<'a>, noise: &'a dyn MakeNoise, seed: u64) -> Self {
+        Self::of_set(0, data, noise, seed)
     }
 
     /// As [`Noised::new`], with draws that are not those of other sets of rows; those judged by are set 0.
-    pub fn of_set(set: u32, data: Data<'a>, process: &'a Process, seed: u64) -> Self {
+    pub fn of_set(set: u32, data: Data<'a>, noise: &'a dyn MakeNoise, seed: u64) -> Self {
         let purpose = Purpose::DiagnoseOrder(set);
         Self {
             order: Permutation::new(seed, purpose, 0, data.len() as u64),
-            twins: [
-                twins(data.start, data.dim),
-                data.end.and_then(|end| twins(end, data.dim)),
-            ],
+            twins: [Some(data.start), data.end]
+                .map(|rows| rows.filter(|_| !noise.rows_repeat()))
+                .map(|rows| rows.and_then(|rows| twins(rows, data.dim))),
             set,
             data,
-            process,
+            noise,
             seed,
         }
     }
@@ -155,22 +207,14 @@ impl<'a> Noised<'a> {
             time.to_bits(),
             number,
         );
-        let (alpha, gamma) = (self.process.x0_scale(time), self.process.noise(time));
-        for (y, x) in out.iter_mut().zip(&self.data.start[row * dim..]) {
-            *y = alpha * x;
-        }
         let mut rows = [row as u32, 0];
-        if let Some(end) = self.data.end {
+        let end = self.data.end.map(|end| {
             let row = stream.below((end.len() / dim) as u64) as usize;
             rows[1] = row as u32;
-            let beta = self.process.x1_scale(time);
-            for (y, x) in out.iter_mut().zip(&end[row * dim..]) {
-                *y += beta * x;
-            }
-        }
-        for y in out {
-            *y += gamma * stream.normal();
-        }
+            &end[row * dim..][..dim]
+        });
+        let start = &self.data.start[row * dim..][..dim];
+        self.noise.make_noise(time, start, end, &mut stream, out);
         rows
     }
 

@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::noised::{Data, Noised, key};
-use super::{Check, SIGNIFICANT, Subject, Verdict, check_finite};
+use super::{ByLevel, Check, SIGNIFICANT, Verdict, check_finite};
 use crate::Result;
 use crate::metric::Estimate;
 use std::collections::HashSet;
@@ -84,24 +84,29 @@ pub struct OverFitting {
 
 impl OverFitting {
     /// Compares up to `count` rows of each kind.
-    pub fn of(subject: &Subject<'_>, count: usize, seed: u64) -> Result<Self> {
-        let history = subject.history;
-        let Some(trained) = subject.trained else {
+    pub fn of(subject: &dyn ByLevel, count: usize, seed: u64) -> Result<Self> {
+        let history = subject.history();
+        let Some(trained) = subject.trained() else {
             return Ok(Self {
                 gaps: Vec::new(),
                 copies: 0.0,
                 history,
             });
         };
-        let dim = subject.rows.dim;
-        let known: HashSet<Vec<u64>> = trained.start.chunks_exact(dim).map(key).collect();
-        let rows = subject.rows.start.chunks_exact(dim);
+        let judged = subject.rows();
+        let dim = judged.dim;
+        let known: HashSet<Vec<u64>> = if subject.noise().rows_repeat() {
+            HashSet::new()
+        } else {
+            trained.start.chunks_exact(dim).map(key).collect()
+        };
+        let rows = judged.start.chunks_exact(dim);
         let fresh: Vec<f64> = rows
             .filter(|row| !known.contains(&key(row)))
             .flatten()
             .copied()
             .collect();
-        let copies = 1.0 - fresh.len() as f64 / subject.rows.start.len() as f64;
+        let copies = 1.0 - fresh.len() as f64 / judged.start.len() as f64;
         if fresh.len() < FEWEST * dim {
             return Ok(Self {
                 gaps: Vec::new(),
@@ -111,15 +116,15 @@ impl OverFitting {
         }
         let others = Data {
             start: &fresh,
-            ..subject.rows
+            ..judged
         };
-        let times = subject.grid.times();
+        let times = subject.times();
         let log_densities = |set: u32, data: Data<'_>, time: f64| -> Result<Estimate> {
             let count = count.min(data.len());
-            let noised = Noised::of_set(set, data, subject.process, seed);
+            let noised = Noised::of_set(set, data, subject.noise(), seed);
             let (points, rows) = noised.points_and_rows(time, count);
             let mut out = vec![0.0; count];
-            subject.energy.log_density(&[time], &points, &mut out);
+            subject.log_density(time, &points, &mut out);
             check_finite("log-density", time, &out)?;
             Ok(noised.estimate(&out, &rows))
         };

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::noised::Noised;
 use super::remedy::Remedy;
-use super::{Check, Subject, Verdict, check_finite};
+use super::{ByLevel, Check, Verdict, check_finite};
 use crate::Result;
 use crate::metric::{Estimate, effective_sample_size};
 
@@ -35,18 +35,21 @@ pub struct PathOverlap {
 
 impl PathOverlap {
     /// Looks at the links between neighbouring levels with `count` points each.
-    pub fn of(subject: &Subject<'_>, count: usize, seed: u64) -> Result<Self> {
-        let times = subject.grid.times();
-        let noised = Noised::new(subject.rows, subject.process, seed);
+    pub fn of(subject: &dyn ByLevel, count: usize, seed: u64) -> Result<Self> {
+        let times = subject.times();
+        let noised = Noised::new(subject.rows(), subject.noise(), seed);
         let (mut log_weights, mut from) = (vec![0.0; count], vec![0.0; count]);
         let mut links = Vec::new();
         for k in selection(times.len() - 1) {
             let (low, high) = (times[k], times[k + 1]);
-            let points = noised.points(high, count);
-            subject
-                .energy
-                .log_density(&[low], &points, &mut log_weights);
-            subject.energy.log_density(&[high], &points, &mut from);
+            let (to, of) = if subject.seen_from_below() {
+                (high, low)
+            } else {
+                (low, high)
+            };
+            let points = noised.points(of, count);
+            subject.log_density(to, &points, &mut log_weights);
+            subject.log_density(of, &points, &mut from);
             for (weight, from) in log_weights.iter_mut().zip(&from) {
                 *weight -= from;
             }
@@ -66,7 +69,7 @@ impl PathOverlap {
     }
 
     /// The verdict.
-    pub(super) fn check(&self, remedy: &Remedy) -> Check {
+    pub(crate) fn check(&self, remedy: &Remedy) -> Check {
         let name = "overlap of neighbouring levels".to_string();
         let limits =
             "warn below an effective sample size of 30 % at any link, fail below 5 %".into();
@@ -130,7 +133,7 @@ fn selection(links: usize) -> Vec<usize> {
 }
 
 /// log of the mean of exp, with the error of a ratio.
-pub(super) fn log_mean_exp(values: &[f64]) -> Estimate {
+pub(crate) fn log_mean_exp(values: &[f64]) -> Estimate {
     let largest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let weights: Vec<f64> = values.iter().map(|value| (value - largest).exp()).collect();
     let mean = Estimate::of(&weights);

@@ -19,7 +19,7 @@ const MOST_ROWS: usize = 8000;
 const BLOCKS: usize = 40;
 
 /// Rows of both endpoints.
-pub(super) struct Table {
+pub(crate) struct Table {
     start: Vec<f64>,
     end: Option<Vec<f64>>,
     dim: usize,
@@ -31,6 +31,22 @@ impl Table {
             start: &self.start,
             end: self.end.as_deref(),
             dim: self.dim,
+        }
+    }
+
+    /// Rows to fit a density to, and rows to judge it by: the trained ones, and none but the subject's; or, where those are not known, the two
+    /// halves of the subject's, block by block.
+    pub fn split(rows: Data<'_>, trained: Option<Data<'_>>) -> (Table, Option<Table>) {
+        match trained {
+            Some(trained) => {
+                let table = Table {
+                    start: trained.start.to_vec(),
+                    end: trained.end.map(<[f64]>::to_vec),
+                    dim: trained.dim,
+                };
+                (table, None)
+            }
+            None => (Table::blocks(rows, 0), Some(Table::blocks(rows, 1))),
         }
     }
 
@@ -69,20 +85,7 @@ pub(super) struct Reference {
 impl Reference {
     /// Fits the mixture.
     pub fn of(subject: &Subject<'_>, settings: &DiagnosisSettings) -> Result<Self> {
-        let (fitted, other) = match subject.trained {
-            Some(trained) => {
-                let table = Table {
-                    start: trained.start.to_vec(),
-                    end: trained.end.map(<[f64]>::to_vec),
-                    dim: trained.dim,
-                };
-                (table, None)
-            }
-            None => (
-                Table::blocks(subject.rows, 0),
-                Some(Table::blocks(subject.rows, 1)),
-            ),
-        };
+        let (fitted, other) = Table::split(subject.rows, subject.trained);
         let how = FitSettings {
             most_components: settings.components,
             most_rows: MOST_ROWS,

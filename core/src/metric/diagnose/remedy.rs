@@ -16,9 +16,11 @@ pub struct Facts {
 }
 
 /// Advice by the facts of the model, and by whether it knows its rows by heart.
-pub(super) struct Remedy {
+pub(crate) struct Remedy {
     pub compares_levels: Option<bool>,
     pub over_fitted: bool,
+    /// An objective that compares levels.
+    pub usual: &'static str,
 }
 
 impl Remedy {
@@ -32,16 +34,16 @@ impl Remedy {
     }
 
     /// What makes densities of the levels fit together.
-    pub fn levels(&self) -> &'static str {
+    pub fn levels(&self) -> String {
         match (self.over_fitted, self.compares_levels) {
-            (true, _) => self.further(),
+            (true, _) => self.further().into(),
             (false, Some(false)) => {
-                "train with an objective that compares levels, such as dsm+diffclf"
+                format!("train with an objective that compares levels, such as {}", self.usual)
             }
             (false, Some(true)) => {
-                "diffclf is in the objective already: train longer, or with more levels per row (levels)"
+                "diffclf is in the objective already: train longer, or with more levels per row (levels)".into()
             }
-            (false, None) => "train longer, with diffclf in the objective",
+            (false, None) => "train longer, with diffclf in the objective".into(),
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::system::{Covariance, GaussianMixture};
 const PLAIN: Remedy = Remedy {
     compares_levels: None,
     over_fitted: false,
+    usual: "dsm+diffclf",
 };
 
 fn modes(weights: [f64; 2]) -> GaussianMixture {
@@ -553,6 +554,7 @@ fn advice_fits_the_model() {
         let remedy = Remedy {
             compares_levels,
             over_fitted,
+            usual: "dsm+diffclf",
         };
         tilted.calibration.check(&remedy).meaning
     };

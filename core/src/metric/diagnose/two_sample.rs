@@ -170,7 +170,7 @@ impl TwoSample {
     }
 
     /// The verdict; without generated samples there is none.
-    pub(super) fn check(found: Option<&Self>, remedy: &Remedy) -> Check {
+    pub(crate) fn check(found: Option<&Self>, remedy: &Remedy) -> Check {
         let name = "generated samples against data".to_string();
         let limits = "warn at a p-value of 0.01 or less, or if the classifier is right in 55 % and four standard errors; fail if the distance beyond \
                       chance is above 0.02 as well, or the classifier right in 65 %"
@@ -199,7 +199,7 @@ impl TwoSample {
             name,
             verdict,
             finding: format!(
-                "energy distance of {} points each, whitened: {:.4} (by chance {:.4}), p-value {:.3}; a classifier tells {:.1} % of unseen points apart (by \
+                "energy distance of {} points each: {:.4} (by chance {:.4}), p-value {:.3}; a classifier tells {:.1} % of unseen points apart (by \
                  chance 50 ± {:.1})",
                 found.points,
                 found.coefficient,
