@@ -320,7 +320,8 @@ def anneal(
         What takes the place of the last level: a system, its name, a :func:`target` or a composition. log Z is then that of
         ``exp(-U)`` of the target.
     target_energy
-        The same as an energy of your own in kT, made of the columns by their names or as x0, x1, ...: ``"2*(1 - cos(phi)) + 0.5*psi^2"``.
+        The same as an energy of your own in kT, made of the columns by their names or as x0, x1, ...: ``"2*(1 - cos(phi)) + 0.5*psi^2"``; or
+        the name of a table (.csv) of its values on a grid of one to three columns, under ``energy``.
     method
         smc, ais (never resampled) or exchange (replica exchange over time).
     diffusion

@@ -4,13 +4,15 @@ use crate::bridge::{Bridge, BridgeChoice};
 use crate::endpoints::with_density;
 use crate::error::{Error, Result};
 use crate::memory;
+use crate::own_table::OwnTable;
 use crate::questions::names;
 use crate::straight::Departure;
+use crate::table::is_table;
 use crate::watch::{Bar, Done, Watch};
 use crate::words;
 use crate::words::Setting;
 use diffclf::energy::{
-    Closure, Coordinates, Ending, Energy, InDataCoordinates, LearnedEnergy, OfPoints, Prior,
+    Closure, Coordinates, Ending, Energy, InDataCoordinates, Kind, LearnedEnergy, OfPoints, Prior,
     Straightened, SystemEnergy,
 };
 use diffclf::expression::Expression;
@@ -36,7 +38,7 @@ pub enum AnnealMethod {
     Exchange,
 }
 
-/// An energy of the user's own (kT), written as a number made of the model's columns, as a target.
+/// An energy of the user's own (kT) as a target: a number made of the model's columns, or the name of a table of its values on a grid of them.
 pub fn own_target(text: &str, content: &Content) -> Result<Box<dyn Energy>> {
     if content.spec.process.is_interpolant() {
         return Err(Error::Refused(words!(
@@ -45,15 +47,32 @@ pub fn own_target(text: &str, content: &Content) -> Result<Box<dyn Energy>> {
         )));
     }
     let dim = content.spec.dim;
+    let path = std::path::Path::new(text);
+    if is_table(path) {
+        let kinds = &content.standardisation.kinds;
+        let period = |k: usize| kinds.get(k).and_then(Kind::period).unwrap_or(0.0);
+        let periods: Vec<f64> = (0..dim).map(period).collect();
+        let own = OwnTable::read(path, names(content), &periods)?;
+        return Ok(of_own(dim, move |y, slope| {
+            own.value_and_gradient(y, slope)
+        }));
+    }
     let own = Expression::number(text, names(content), dim)?;
-    Ok(Box::new(Closure::new(
-        dim,
-        move |_, y: &[f64], score: &mut [f64]| {
-            let energy = own.value_and_gradient(y, score);
-            score.iter_mut().for_each(|s| *s = -*s);
-            energy
-        },
-    )))
+    Ok(of_own(dim, move |y, slope| {
+        own.value_and_gradient(y, slope)
+    }))
+}
+
+/// An energy with its gradient.
+fn of_own(
+    dim: usize,
+    own: impl Fn(&[f64], &mut [f64]) -> f64 + Send + Sync + 'static,
+) -> Box<dyn Energy> {
+    Box::new(Closure::new(dim, move |_, y: &[f64], score: &mut [f64]| {
+        let energy = own(y, score);
+        score.iter_mut().for_each(|s| *s = -*s);
+        energy
+    }))
 }
 
 /// What is asked for.

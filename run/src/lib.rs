@@ -37,6 +37,7 @@ pub mod notice;
 pub mod observe;
 pub mod origin;
 pub mod outputs;
+pub mod own_table;
 pub mod particles;
 pub mod prepare;
 pub mod questions;

@@ -30,7 +30,8 @@ Without --target the samples are those of the model's density at its smallest ti
 all errors of the way. With --target the last marginal is replaced by the exact density of a system:
 a Boltzmann generator, whose weighted samples are unbiased whatever the model is worth; log Z is
 then that of the target (0 for these systems). --target-energy is an energy of your own in kT, of
-the columns by their names or as x0, x1, ... (diffclf weight --help tells what can be written).
+the columns by their names or as x0, x1, ... (diffclf weight --help tells what can be written), or
+a table of text (.csv) with its values on a grid of one to three columns, the energies under energy.
 --contest runs importance sampling and annealed importance sampling beside it.
 
 A model of an interpolant carries rows of one endpoint to its own density at the other, by the
@@ -56,7 +57,7 @@ pub struct Args {
     method: AnnealMethod,
     #[arg(long, help = help::target(), value_name = "SYSTEM")]
     target: Option<String>,
-    /// An energy of your own as the target, in kT: an expression of the columns
+    /// An energy of your own as the target, in kT: an expression of the columns, or a table (.csv)
     #[arg(long, value_name = "EXPRESSION", conflicts_with = "target")]
     target_energy: Option<String>,
     /// Seed of the target's own parameters

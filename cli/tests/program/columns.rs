@@ -151,6 +151,12 @@ fn questions_are_answered_in_data_density_and_samples() {
         c.chunks(4)
             .all(|row| (-PI..PI).contains(&row[0]) && row[1] > 0.0)
     );
+    std::fs::write(place.path("t.csv"), "phi,energy\n0,1\n").unwrap();
+    place.refused(
+        "anneal m --target-energy t.csv -o d.npy --quiet",
+        2,
+        &["t.csv", "4 columns", "at most 3", "formula"],
+    );
     place.refused("weight m --where chi>0", 2, &["chi", "phi, size, share, x"]);
     place.refused("weight m --where phi", 2, &["a condition"]);
     place.refused("surface m --along phi>0", 2, &["a number"]);
@@ -185,4 +191,38 @@ fn kinds_that_do_not_fit_are_refused() {
         "train table.csv -o plain --periodic none --positive none {SMALL}"
     ));
     assert!(place.text("plain/config.toml").contains("kind = \"vp\""));
+}
+
+/// A parabola on a grid is a parabola between its points.
+#[test]
+fn a_target_is_a_formula_or_a_table() {
+    let place = Place::new();
+    let rows: Vec<Vec<f64>> = (0..300)
+        .map(|k| vec![1.5 + (f64::from(k) * 0.618_033_988_75).fract()])
+        .collect();
+    write_rows(&place.path("rows.npy"), &rows);
+    place.run(&format!("train rows.npy -o m --t-min 0.05 {SMALL}"));
+    let line = |k: i32| {
+        let x = 0.5 * f64::from(k);
+        format!("{},{x}\n", (x - 1.0).powi(2))
+    };
+    let lines: String = (-80..=80).map(line).collect();
+    std::fs::write(place.path("own.csv"), format!("energy,x0\n{lines}")).unwrap();
+    let samples = |target: &str| {
+        place.run(&format!(
+            "anneal m --target-energy {target} -n 100 --levels 20 --moves 2 --least-overlap 0 -o s.npy --force --quiet"
+        ));
+        read_npy(&place.bytes("s.npy")).1
+    };
+    let (formula, table) = (samples("(x0-1)^2"), samples("own.csv"));
+    assert!(formula.iter().any(|x| (x - formula[0]).abs() > 0.1));
+    for (a, b) in formula.iter().zip(&table) {
+        assert!((a - b).abs() < 1e-6, "{a} {b}");
+    }
+    std::fs::write(place.path("own.csv"), "x,energy\n0,1\n").unwrap();
+    place.refused(
+        "anneal m --target-energy own.csv -o n.npy --quiet",
+        2,
+        &["own.csv", "its columns are x, energy"],
+    );
 }
