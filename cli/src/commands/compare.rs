@@ -23,9 +23,9 @@ Wasserstein-2 distance of projections. Sliced KS: Kolmogorov-Smirnov distance of
 distance: 2E|x-y| - E|x-x'| - E|y-y'|. Mode weights: total variation of the shares of points nearest
 to each mode, for systems that are mixtures.
 
-Rows of states: total variations of the laws of sites, of pairs of sites (means over both) and of the
-state that most sites show; MMD² and energy distance of the square root of the number of sites that
-differ.
+Rows of states: total variations of the laws of sites, of pairs of sites (means over both) and of
+the state that most sites show; MMD² and energy distance of the square root of the number of sites
+that differ.
 
 The floor is the same distance between two samples of the reference. From a file these are its two
 halves, so that the distances use half of it; from a system they are exact samples. A value near its
