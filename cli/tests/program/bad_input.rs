@@ -416,3 +416,17 @@ fn pipes_devices_and_floods_are_refused() {
     assert_eq!(output.status.code(), Some(2), "{error}");
     assert!(error.contains("number of threads"), "{error}");
 }
+
+/// Several copies would do the same work in the same folder.
+#[test]
+fn several_processes_need_a_program_for_them() {
+    let place = Place::new();
+    let mut command = place.command("inspect m");
+    let output = command.env("OMPI_COMM_WORLD_SIZE", "2").output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(
+        text.contains("2 processes were started together") && text.contains("--features mpi"),
+        "{text}"
+    );
+}
