@@ -13,7 +13,6 @@ series are held out in blocks of 100. `--alanine` takes 10,000 x 5 x 3 coordinat
 
 import argparse
 import json
-import resource
 import shlex
 import subprocess
 import tempfile
@@ -22,7 +21,7 @@ from pathlib import Path
 from time import perf_counter
 
 import numpy as np
-from base import COMPONENTS, dequantised, dihedral, three_modes
+from base import COMPONENTS, dequantised, dihedral, processor_time, three_modes
 from scipy.special import logsumexp
 from sklearn import datasets
 from sklearn.mixture import GaussianMixture
@@ -130,12 +129,6 @@ def inflated(mixture, inflation):
     other.covariances_ = mixture.covariances_ * inflation**2
     other.precisions_cholesky_ = mixture.precisions_cholesky_ / inflation
     return other
-
-
-def processor_time():
-    """Of all programs that were called: on a machine with other work, what the clock says is not ours."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 def main():

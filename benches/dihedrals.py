@@ -12,21 +12,15 @@ makes of it stands beside: the square root of the mean of 1/count), and for the 
 import argparse
 import csv
 import json
-import resource
 import subprocess
 import tempfile
 from pathlib import Path
 from time import perf_counter
 
 import numpy as np
-from base import dihedral
+from base import dihedral, processor_time
 
 BINS = 36
-
-
-def processor_time():
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 def main():

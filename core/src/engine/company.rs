@@ -84,7 +84,7 @@ pub fn agree(company: &dyn Company, own: bool) -> bool {
     said[0] != 0
 }
 
-/// Every process has filled its share of `count` equal pieces of `values`: all get all.
+/// Every process has filled its share of `count` pieces of `values`, of which piece k begins at `starts(k)`: all get all.
 pub fn gather<T: Real>(
     company: &dyn Company,
     count: usize,
