@@ -18,6 +18,8 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::hash::BuildHasher;
 use std::io::{BufWriter, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// Writes a file so that `path` holds either its old content or the whole new one, whatever happens in between: to a
 /// temporary name in the same folder, synced, renamed, and the folder synced. Devices and pipes are written directly.
@@ -196,6 +198,9 @@ fn remove_leftovers_alone(path: &Path) -> Result<()> {
     Ok(())
 }
 
+/// How long a folder is asked for again: a process that was killed, or whose company was, needs a moment to be gone.
+const PATIENCE: Duration = Duration::from_secs(3);
+
 /// Holds a run folder for this process and its company; another process that asks is refused. The system frees it even after a kill.
 #[derive(Debug)]
 pub struct FolderLock {
@@ -222,18 +227,25 @@ impl FolderLock {
             .write(true)
             .open(&path)
             .map_err(writing(&path))?;
-        match file.try_lock() {
-            Ok(()) => {
-                let file = Some(file);
-                let lock = Self { file, path };
-                lock.check()?;
-                Ok(lock)
+        let asked = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::WouldBlock) if asked.elapsed() < PATIENCE => {
+                    thread::sleep(Duration::from_millis(50));
+                }
+                Err(TryLockError::WouldBlock) => {
+                    return Err(Error::Busy {
+                        path: folder.to_path_buf(),
+                    });
+                }
+                Err(TryLockError::Error(source)) => return Err(writing(&path)(source)),
             }
-            Err(TryLockError::WouldBlock) => Err(Error::Busy {
-                path: folder.to_path_buf(),
-            }),
-            Err(TryLockError::Error(source)) => Err(writing(&path)(source)),
         }
+        let file = Some(file);
+        let lock = Self { file, path };
+        lock.check()?;
+        Ok(lock)
     }
 
     /// Refuses to go on in a folder that was deleted since, or deleted and made again by another process: the lock is the file's, not

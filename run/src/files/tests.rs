@@ -116,8 +116,13 @@ fn a_folder_has_one_holder() {
         Err(Error::Busy { .. })
     ));
     lock.check().unwrap();
-    drop(lock);
+    // Who ends while another asks leaves the folder to the one who asks.
+    let ends = thread::spawn(move || {
+        thread::sleep(PATIENCE / 10);
+        drop(lock);
+    });
     FolderLock::take(folder.path()).unwrap();
+    ends.join().unwrap();
 }
 
 #[cfg(unix)]
