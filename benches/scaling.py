@@ -58,15 +58,17 @@ def step(program, folder, batch, threads, processes, seconds):
     return (long[0] - short[0]) / (many - few), (long[1] - short[1]) / (many - few)
 
 
-# As in core/src/engine/run.rs: a tile has 72 rows of the widest node, here the 12 other energies of a row at four levels; chunks have 12 tiles where there
-# are many, and their number is a multiple of 8.
+# As in core/src/engine/run.rs: a tile has 72 rows of the widest node, here the 12 other energies of a row at four levels; chunks have 12 tiles or more where there
+# are many, and their number is a multiple of a power of two.
 TILE_UNITS = 72 // 12
 
 
 def chunks(batch):
     """Chunks of a batch, the leaves of the tree of sums."""
     tiles = math.ceil(batch / TILE_UNITS)
-    return min(max(tiles // 12 // 8 * 8, 8), tiles)
+    most = max(tiles // 12, 8)
+    evenly = max(1 << (max(most // 3, 1).bit_length() - 1), 8)
+    return min(most // evenly * evenly, tiles)
 
 
 def parts(start, end):
@@ -159,10 +161,10 @@ def main():
 
 
 def count_parameters(program, folder):
-    """Numbers of the gradient: the tensor `params` of the last run's model."""
+    """Numbers of the gradient: those of the last run's model, without their average."""
     data = (Path(folder) / "run/model.safetensors").read_bytes()
     header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
-    return math.prod(header["params"]["shape"])
+    return sum(math.prod(tensor["shape"]) for name, tensor in header.items() if name != "__metadata__" and not name.startswith("average"))
 
 
 def busy():

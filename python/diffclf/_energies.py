@@ -116,7 +116,7 @@ def _leaves(tree: tuple[Any, ...]) -> list[Any]:
 
 
 def _composed(tree: tuple[Any, ...]) -> Composition:
-    kinds = {leaf._kind() for leaf in _leaves(tree)}
+    kinds: set[type[Composition]] = {leaf._kind() for leaf in _leaves(tree)}
     if len(kinds) != 1:
         raise InputError("densities of states and of numbers cannot be composed with each other")
     return kinds.pop()(tree)

@@ -186,9 +186,10 @@ impl<T: Real> Program<T> {
     pub fn chunk_count(&self, units: usize) -> usize {
         let tiles = units.div_ceil(self.plan.tile_units);
         let fewest = FEWEST_CHUNKS[usize::from(self.plan.sums == 0)];
-        // A multiple of the fewest, so that no thread waits for the last of an odd number.
-        let chunks = tiles / CHUNK_TILES / fewest * fewest;
-        let chunks = chunks.clamp(fewest, MOST_LEAVES);
+        // A multiple of a power of two that many threads divide evenly, so that none waits for the last of an odd number.
+        let chunks = (tiles / CHUNK_TILES).clamp(fewest, MOST_LEAVES);
+        let evenly = (1 << (chunks / 3).max(1).ilog2()).max(fewest);
+        let chunks = chunks / evenly * evenly;
         chunks.min(tiles).max(1)
     }
 
