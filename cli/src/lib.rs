@@ -76,7 +76,9 @@ pub fn main_with(args: impl IntoIterator<Item = OsString>) -> u8 {
         Ok(cli) => cli.command,
         Err(refusal) => {
             // Help and version go to the output, refusals to standard error. A closed pipe is no failure.
-            let _ = refusal.print();
+            if processes::is_first() {
+                let _ = refusal.print();
+            }
             return u8::try_from(refusal.exit_code()).unwrap_or(error::EXIT_USAGE);
         }
     };
@@ -86,16 +88,14 @@ pub fn main_with(args: impl IntoIterator<Item = OsString>) -> u8 {
     };
     let processes = match processes::Processes::join() {
         Ok(processes) => processes,
-        Err(error) => return told(error),
+        Err(error) if processes::is_first() => return told(error),
+        Err(error) => return error::exit_code(&error),
     };
     processes.leave(run(command).map_or_else(told, |()| 0))
 }
 
 fn run(command: Command) -> diffclf_run::Result<()> {
-    let alone = matches!(
-        command,
-        Command::Molecule(_) | Command::Reproduce(_) | Command::Demo(_)
-    );
+    let alone = matches!(command, Command::Reproduce(_) | Command::Demo(_));
     if alone && company().is_some() {
         return Err(diffclf_run::Error::Usage(
             "this command is for one process; give it more --threads, or share the cells of reproduce between jobs with --cells 2/8".into(),

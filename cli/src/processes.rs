@@ -12,6 +12,13 @@ fn launched() -> usize {
     by_mpirun.or_else(by_slurm).unwrap_or(1)
 }
 
+/// Whether this is the first of the processes that were started together: it speaks before they have met.
+pub fn is_first() -> bool {
+    let ranks = ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"];
+    let rank = ranks.into_iter().find_map(|name| std::env::var(name).ok());
+    launched() == 1 || rank.is_none_or(|rank| rank == "0")
+}
+
 #[cfg(not(feature = "mpi"))]
 mod company {
     use super::*;

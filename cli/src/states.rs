@@ -38,7 +38,7 @@ pub fn density(
     let name = points.display().to_string();
     let found = densities(
         quantity,
-        (&model.content, energy),
+        (&model.content.spec, energy),
         (&name, &values, dim),
         time,
     )?;

@@ -51,7 +51,7 @@ fn main() -> diffclf::Result<()> {
         part: Part::Training,
     };
     let pool = Arc::new(Pool::new(threads));
-    let mut step = StatesStep::<f32>::new(&spec, plan, true, pool, Isa::detect())?;
+    let mut step = StatesStep::<f32>::new(&spec, plan, true, pool.clone(), Isa::detect())?;
     let mut params: Vec<f32> = spec.layout().initialise(0);
     let zero = vec![0f32; params.len()];
     let (mut gradient, mut m, mut v) = (zero.clone(), zero.clone(), zero);
@@ -61,7 +61,8 @@ fn main() -> diffclf::Result<()> {
         let start = Instant::now();
         step.run(&params, number, &source, &mut losses, &mut gradient)?;
         clip(&mut gradient, Some(1.0));
-        Adam::default().update(number + 1, 1e-3, &gradient, &mut params, &mut m, &mut v);
+        let state = (&mut params[..], &mut m[..], &mut v[..]);
+        Adam::default().update(number + 1, 1e-3, &gradient, state, &pool);
         times.push(1e3 * start.elapsed().as_secs_f64());
         if begin.elapsed().as_secs() >= seconds as u64 {
             break;

@@ -180,7 +180,7 @@ impl Times {
 
 /// Times of one whole step: noise, loss, gradient, clipping, Adam; and its floating-point operations.
 fn time_step(case: &Case, pool: Arc<Pool>, isa: Isa, seconds: f64) -> Result<(Times, f64)> {
-    let mut step = case.step(pool, isa)?;
+    let mut step = case.step(pool.clone(), isa)?;
     let from = case.endpoints()?;
     let mut params = case.params();
     let (mut m, mut v) = (vec![0f32; params.len()], vec![0f32; params.len()]);
@@ -188,7 +188,8 @@ fn time_step(case: &Case, pool: Arc<Pool>, isa: Isa, seconds: f64) -> Result<(Ti
     let mut one = |k: u64| -> Result<()> {
         step.run(&params, k, &from, &mut losses, &mut gradient)?;
         clip(&mut gradient, Some(1.0));
-        Adam::default().update(k + 1, 1e-3, &gradient, &mut params, &mut m, &mut v);
+        let state = (&mut params[..], &mut m[..], &mut v[..]);
+        Adam::default().update(k + 1, 1e-3, &gradient, state, &pool);
         Ok(())
     };
     for k in 0..3 {

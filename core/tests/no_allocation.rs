@@ -233,8 +233,9 @@ fn step_requests(
         step.run(&params, number, &from, &mut losses, &mut gradient)
             .unwrap();
         clip(&mut gradient, Some(0.5));
-        Adam::default().update(number + 1, 1e-3, &gradient, &mut params, &mut m, &mut v);
-        average(number, 0.99, &params, &mut mean);
+        let state = (&mut params[..], &mut m[..], &mut v[..]);
+        Adam::default().update(number + 1, 1e-3, &gradient, state, pool);
+        average(number, 0.99, &params, &mut mean, pool);
     };
     advance(0);
     let mut number = 0;

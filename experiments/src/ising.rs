@@ -6,6 +6,7 @@ use crate::catalogue::{Experiment, Picture};
 use crate::cell::CellRecord;
 use diffclf::discrete::metric::{all_log_densities, enumerated, is_up, normalise_last, share};
 use diffclf::discrete::model::StatesSpec;
+use diffclf::discrete::network::SitesNetwork;
 use diffclf::discrete::objective::StatesObjectiveName;
 use diffclf::discrete::sample::{Anneal, Kernel};
 use diffclf::discrete::system::{ExactStates, Lattice, LogWeights, Table, Target};
@@ -159,7 +160,10 @@ impl Experiment for AtBudget<'_> {
         let table = Arc::new(Table::of(&lattice)?);
         let process = Process::default();
         let mut spec = StatesSpec::new(table.space(), process)?;
-        (spec.width, spec.depth) = (self.budget.width, self.budget.depth);
+        spec.network = SitesNetwork::Mlp {
+            width: self.budget.width,
+            depth: self.budget.depth,
+        };
         let time = spec.grid.t_min();
         let exact = ExactStates {
             target: table.clone(),

@@ -107,6 +107,7 @@ struct Runner {
     step: Step<f32>,
     tables: [Arc<InMemory>; 2],
     params: Vec<f32>,
+    pool: Arc<Pool>,
     moments: [Vec<f32>; 2],
     gradient: Vec<f32>,
     number: u64,
@@ -151,7 +152,8 @@ impl Runner {
         let zero = vec![0f32; params.len()];
         Ok(Runner {
             spec: spec.clone(),
-            step: Step::new(spec, plan, true, pool, isa)?.with_truth(truth),
+            step: Step::new(spec, plan, true, pool.clone(), isa)?.with_truth(truth),
+            pool,
             tables: [
                 Arc::new(InMemory::new(start.sample(20_000, 5), spec.dim)),
                 Arc::new(InMemory::new(end.sample(20_000, 6), spec.dim)),
@@ -184,7 +186,8 @@ impl Runner {
                 .run(&self.params, self.number, &from, &mut losses, gradient)?;
             clip(gradient, Some(1.0));
             let [m, v] = &mut self.moments;
-            Adam::default().update(self.number + 1, 1e-5, gradient, &mut self.params, m, v);
+            let state = (&mut self.params[..], &mut m[..], &mut v[..]);
+            Adam::default().update(self.number + 1, 1e-5, gradient, state, &self.pool);
             self.number += 1;
             milliseconds.push(begin.elapsed().as_secs_f64() * 1e3);
         }

@@ -2,6 +2,7 @@
 
 use crate::mutate::Dice;
 use diffclf::discrete::model::{StatesCheckpoint, StatesModel};
+use diffclf::discrete::network::SitesNetwork;
 use diffclf::discrete::{self, LearnedStates};
 use diffclf::energy::Energy;
 use diffclf::energy::compose::Expression;
@@ -566,7 +567,16 @@ fn states(bench: &Bench, dice: &mut Dice) -> usize {
     let _ = StatesCheckpoint::from_bytes(&bytes);
     if let Ok(model) = StatesModel::from_bytes(&bytes) {
         let spec = model.content.spec.clone();
-        if spec.space.sites <= 64 && spec.width <= 64 && spec.depth <= 8 {
+        let sizes = match spec.network {
+            SitesNetwork::Mlp { width, depth } => (width, depth),
+            SitesNetwork::Transformer {
+                width,
+                depth,
+                heads,
+                head_width,
+            } => (width.max(heads.saturating_mul(head_width)), depth),
+        };
+        if spec.space.sites <= 64 && sizes.0 <= 64 && sizes.1 <= 8 {
             let params = model.best().to_vec();
             if let Ok(energy) =
                 LearnedStates::new(spec.clone(), params, bench.pool.clone(), Isa::PORTABLE)

@@ -11,6 +11,7 @@ Energies are dimensionless (kT), and the sign is always ``log p = -U + F``.
 
 from __future__ import annotations
 
+from ._company import join
 from ._compare import Comparison, compare
 from ._dynamics import Dynamics, Observation, observe, simulate
 from ._energies import Composition, Density, Target, target
@@ -18,7 +19,7 @@ from ._model import Model, Report, load
 from ._native import __version__
 from ._native import set_threads, threads
 from ._progress import Progress
-from ._results import Check, Diagnosis, Estimate, Evaluation, Extremes, RegionWeight, Surface
+from ._results import Check, Diagnosis, Estimate, Evaluation, Extremes, RegionWeight, StatesEvaluation, Surface
 from ._sampling import Chains, Ladders, Particles, ais, anneal, compose, exchange, hmc, langevin, mala, smc
 from ._settings import Settings
 from ._states import StatesModel
@@ -59,6 +60,7 @@ __all__ = [
     "RegionWeight",
     "Report",
     "Settings",
+    "StatesEvaluation",
     "StatesModel",
     "Surface",
     "System",
@@ -73,6 +75,7 @@ __all__ = [
     "fit",
     "hmc",
     "langevin",
+    "join",
     "load",
     "mala",
     "observe",

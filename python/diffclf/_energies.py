@@ -37,22 +37,26 @@ class Density:
     def _tree(self) -> tuple[Any, ...]:
         return ("leaf", self)
 
+    def _kind(self) -> type[Composition]:
+        """What compositions of it are."""
+        return Composition
+
     def __and__(self, other: Density) -> Composition:
-        return Composition(("and", [_part(self, "and"), _part(other, "and")]))
+        return _composed(("and", [_part(self, "and"), _part(other, "and")]))
 
     def __or__(self, other: Density) -> Composition:
-        return Composition(("or", [*_weighted(self), *_weighted(other)]))
+        return _composed(("or", [*_weighted(self), *_weighted(other)]))
 
     def __pow__(self, exponent: float) -> Composition:
-        return Composition(("power", self._tree(), float(exponent)))
+        return _composed(("power", self._tree(), float(exponent)))
 
     def __invert__(self) -> Composition:
-        return Composition(("not", self._tree()))
+        return _composed(("not", self._tree()))
 
     def __mul__(self, weight: float) -> Composition:
         if not isinstance(weight, (int, float)) or not weight > 0:
             raise InputError(f"the weight of a mixture is {weight!r}, expected a positive number")
-        return Composition(("weight", float(weight), self._tree()))
+        return _composed(("weight", float(weight), self._tree()))
 
     __rmul__ = __mul__
 
@@ -109,6 +113,13 @@ def _leaves(tree: tuple[Any, ...]) -> list[Any]:
     if kind in ("and", "or"):
         return [leaf for part in tree[1] for leaf in _leaves(part[1] if kind == "or" else part)]
     return _leaves(tree[2] if kind == "weight" else tree[1])
+
+
+def _composed(tree: tuple[Any, ...]) -> Composition:
+    kinds = {leaf._kind() for leaf in _leaves(tree)}
+    if len(kinds) != 1:
+        raise InputError("densities of states and of numbers cannot be composed with each other")
+    return kinds.pop()(tree)
 
 
 class Composition(Density):

@@ -7,6 +7,8 @@ import time
 from html import escape
 from typing import Any, Protocol, TypeAlias
 
+from . import _native
+
 
 class Progress(Protocol):
     """Somebody who follows long work: give one as ``progress=`` to show it your own way."""
@@ -30,7 +32,7 @@ ProgressLike: TypeAlias = "bool | Progress"
 def progress_of(wanted: ProgressLike) -> Progress | None:
     """The object that follows the work, if anybody does."""
     if isinstance(wanted, bool):
-        if not wanted:
+        if not wanted or not _native.company_leads():
             return None
         return _Notebook() if _in_notebook() else _Terminal()
     return wanted

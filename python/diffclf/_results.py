@@ -129,6 +129,24 @@ class Evaluation:
 
 
 @dataclass(frozen=True)
+class StatesEvaluation:
+    """A model of states beside the exact law of a system."""
+
+    system: str
+    #: Loss of telling the level of a sample, above the best that any model can have.
+    classification_excess: Estimate
+    #: Nats per row of fresh exact samples at the smallest time.
+    log_likelihood: Estimate
+    #: Logarithm of the sum of all probabilities, and the divergence of the exact law from the model in nats; None where there are too many rows.
+    log_total: float | None
+    divergence: float | None
+    #: Share of the rows with more symbols 1 than 0, learned and exact, for two states.
+    up: tuple[float, float] | None
+    #: Everything, level by level.
+    figures: dict[str, Any] = field(repr=False)
+
+
+@dataclass(frozen=True)
 class RegionWeight:
     """How much of the probability lies in a region; None where it is not known."""
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from . import _native
 from ._arrays import ArrayLike, points, scratch
-from ._energies import Density, _leaves, native_of
+from ._energies import Composition, Density, _leaves, native_of
 from ._progress import ProgressLike, progress_of
 from .errors import InputError, UsageError
 
@@ -253,6 +253,8 @@ def compose(
     """
     from ._systems import System
 
+    if isinstance(density, Density) and density._kind() is not Composition:
+        raise UsageError("a composition of states is sampled by its own method: (A & B).sample(n)")
     seeds = {leaf.seed for leaf in _leaves(density._tree()) if isinstance(leaf, System)} if isinstance(density, Density) else set()
     if len(seeds) > 1:
         raise InputError(f"the systems have the seeds {sorted(seeds)}, expected one for all")

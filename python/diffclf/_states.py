@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ._arrays import ArrayLike
+from . import _native
+from ._arrays import ArrayLike, points
+from ._energies import Composition, native_of
 from ._model import Model, _whole
 from ._progress import ProgressLike, progress_of
+from ._results import StatesEvaluation, estimate
 from ._sampling import Particles
 from .errors import UsageError
 
 if TYPE_CHECKING:
-    from ._results import Evaluation, RegionWeight, Surface
+    from ._results import RegionWeight, Surface
 
 
 class StatesModel(Model):
@@ -35,8 +38,8 @@ class StatesModel(Model):
 
     __slots__ = ()
 
-    def _leaf(self) -> Any:
-        raise UsageError("models of states are composed by the command: diffclf compose \"A and B\" --model A=... --model B=...")
+    def _kind(self) -> type[Composition]:
+        return StatesComposition
 
     @property
     def states(self) -> int:
@@ -84,32 +87,41 @@ class StatesModel(Model):
         runs
             Independent runs, whose spread tells the error of log Z.
         """
-        if method not in ("smc", "ais"):
-            raise UsageError(f"method is {method!r}, expected 'smc' or 'ais' for states")
-        rows, weights, figures = self._native.anneal(
+        request = _request(n, target, method, levels, kernel, sweeps, threshold, runs, seed, progress)
+        return _particles(self._native.anneal(request))
+
+    def evaluate(  # type: ignore[override]
+        self,
+        system: str | None = None,
+        *,
+        system_seed: int | None = None,
+        levels: int | None = None,
+        samples: int = 1024,
+        classified: int = 64,
+        seed: int = 0,
+        progress: ProgressLike = False,
+    ) -> StatesEvaluation:
+        """Beside the exact law of a built-in system of states (ising, potts, product-mixture, ...), by default the one it was trained on."""
+        found = self._native.evaluate(
             {
-                "n": _whole(n, "n"),
-                "target": target,
-                "ais": method == "ais",
+                "system": system,
+                "system_seed": system_seed,
                 "levels": _whole(levels, "levels"),
-                "kernel": kernel,
-                "sweeps": _whole(sweeps, "sweeps"),
-                "threshold": float(threshold),
-                "runs": _whole(runs, "runs"),
+                "samples": _whole(samples, "samples"),
+                "classified": _whole(classified, "classified"),
                 "seed": _whole(seed, "seed"),
                 "progress": progress_of(progress),
             }
         )
-        log_z = figures["log_z"]
-        error = log_z["error"]
-        return Particles(
-            points=rows,
-            weights=weights,
-            log_z=log_z["value"],
-            log_z_error=float("nan") if error is None else error,
-            ess=figures["ess"],
-            least_overlap=float("nan"),
-            levels=[],
+        evaluation, enumerated, up = found["evaluation"], found["enumerated"], found["up"]
+        return StatesEvaluation(
+            system=found["system"],
+            classification_excess=estimate(evaluation["excess"]),
+            log_likelihood=estimate(evaluation["likelihood"]),
+            log_total=None if enumerated is None else enumerated["log_total"],
+            divergence=None if enumerated is None else enumerated["divergence"],
+            up=None if up is None else (up[0], up[1]),
+            figures=found,
         )
 
     # What belongs to rows of numbers
@@ -134,9 +146,80 @@ class StatesModel(Model):
         """Surfaces are made of numbers."""
         raise _numbers("a free-energy surface")
 
-    def evaluate(self, system: str | None = None, **others: Any) -> Evaluation:
-        """The command ``diffclf evaluate`` tells the figures of a model of states beside the exact law."""
-        raise UsageError("models of states are evaluated by the command: diffclf evaluate RUN")
+
+class StatesComposition(Composition):
+    """A composition of models of states: ``A & B``, ``0.3 * A | 0.7 * B``, ``A ** 0.5``. Its log-density is known up to a constant, but for mixtures."""
+
+    __slots__ = ()
+
+    def _evaluate(self, what: str, x: ArrayLike, t: float | None) -> Any:
+        array, single = points(x, self.dim)
+        values = _native.states_evaluate(native_of(self), what, array, t)
+        return values[0] if single else values
+
+    def score(self, x: ArrayLike, t: float | None = None) -> Any:
+        """Logarithms of the ratios of all changes of one site, in the shape (rows, sites, symbols)."""
+        return self._evaluate("score", x, t)
+
+    def sample(  # type: ignore[override]
+        self,
+        n: int = 8192,
+        *,
+        method: str = "smc",
+        levels: int | None = None,
+        kernel: str | None = None,
+        sweeps: int = 4,
+        threshold: float = 0.3,
+        runs: int = 1,
+        seed: int = 0,
+        progress: ProgressLike = False,
+    ) -> Particles:
+        """Weighted rows from noise to the composition, with log Z: see :meth:`StatesModel.anneal`."""
+        request = _request(n, None, method, levels, kernel, sweeps, threshold, runs, seed, progress)
+        return _particles(_native.states_compose(native_of(self), request))
+
+
+def _request(
+    n: int,
+    target: str | None,
+    method: str,
+    levels: int | None,
+    kernel: str | None,
+    sweeps: int,
+    threshold: float,
+    runs: int,
+    seed: int,
+    progress: ProgressLike,
+) -> dict[str, Any]:
+    if method not in ("smc", "ais"):
+        raise UsageError(f"method is {method!r}, expected 'smc' or 'ais' for states")
+    return {
+        "n": _whole(n, "n"),
+        "target": target,
+        "ais": method == "ais",
+        "levels": _whole(levels, "levels"),
+        "kernel": kernel,
+        "sweeps": _whole(sweeps, "sweeps"),
+        "threshold": float(threshold),
+        "runs": _whole(runs, "runs"),
+        "seed": _whole(seed, "seed"),
+        "progress": progress_of(progress),
+    }
+
+
+def _particles(found: tuple[Any, Any, dict[str, Any]]) -> Particles:
+    rows, weights, figures = found
+    log_z = figures["log_z"]
+    error = log_z["error"]
+    return Particles(
+        points=rows,
+        weights=weights,
+        log_z=log_z["value"],
+        log_z_error=float("nan") if error is None else error,
+        ess=figures["ess"],
+        least_overlap=float("nan"),
+        levels=[],
+    )
 
 
 def _numbers(what: str) -> UsageError:

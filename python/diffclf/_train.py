@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _native
 from ._arrays import ArrayLike, is_path, names_of, rows, scratch
-from ._model import Model, load, weight_array
+from ._model import Model, _restored, load, weight_array
 from ._progress import ProgressLike, progress_of
 from ._settings import Settings, settings_text
 from .errors import InputError, InterruptedWarning, UsageError
@@ -79,7 +79,11 @@ def fit(
         out = os.path.join(folder, "fit")
         request = {"out": out, "resume": False, "force": False, "checkpoint_every": _NEVER, "hidden": folder}
         _run("fit", request, (x, name, sample_weight), (end, end_name, end_weight), threads, progress, callback, dict(settings))
-        model = load(out)
+        # The folder is that of the first process.
+        model = load(out) if _native.company_leads() else None
+    data = _native.company_bytes(b"" if model is None else model.to_bytes())
+    if model is None:
+        return _restored(data, [])
     model._path = None
     return model
 

@@ -286,7 +286,7 @@ pub fn energy_chains<'py>(
 }
 
 /// Points, weights and figures.
-type Weighted<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
+pub type Weighted<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
 
 fn weighted<'py>(py: Python<'py>, found: Particles) -> PyResult<Weighted<'py>> {
     let rows = found.weights.len();

@@ -2,6 +2,7 @@
 //! users see, their types and their documentation.
 
 mod array;
+mod company;
 mod dynamics;
 mod energy;
 mod error;
@@ -53,6 +54,8 @@ fn fail_inside(py: Python<'_>) -> PyResult<()> {
 #[pymodule]
 mod _native {
     #[pymodule_export]
+    use super::company::{company_bytes, company_leads, join_company};
+    #[pymodule_export]
     use super::dynamics::{energy_simulate, observe_frames};
     #[pymodule_export]
     use super::energy::{
@@ -70,7 +73,7 @@ mod _native {
     #[pymodule_export]
     use super::questions::{free_energy_surface, region_weights};
     #[pymodule_export]
-    use super::states::StatesModel;
+    use super::states::{StatesModel, states_compose, states_evaluate};
     #[pymodule_export]
     use super::system::System;
     #[pymodule_export]

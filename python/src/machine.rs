@@ -1,6 +1,7 @@
 //! Threads of this process. A forked child has none of its parent's: it makes its own.
 
 use diffclf::engine::{Isa, Pool};
+use diffclf_run::company;
 use diffclf_run::machine::Machine;
 use diffclf_run::{Error, Result};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -66,12 +67,16 @@ pub fn kept<T>(
 
 /// The threads that models share.
 pub fn pool() -> Result<Arc<Pool>> {
-    kept(&POOL, || {
-        Ok(match THREADS.load(Ordering::Relaxed) {
-            0 => Pool::with_all_cores(),
-            threads => Pool::new(threads),
-        })
-    })
+    let pool = || match THREADS.load(Ordering::Relaxed) {
+        0 => Pool::with_all_cores(),
+        threads => Pool::new(threads),
+    };
+    kept(&POOL, || Ok(company::shared(pool())))
+}
+
+/// What was made until now is made anew when it is asked for.
+pub fn renew() {
+    CHANGES.fetch_add(1, Ordering::Relaxed);
 }
 
 /// Sets the number of threads; none is one per core.
@@ -86,7 +91,7 @@ pub fn set_threads(threads: Option<usize>) -> Result<()> {
         ));
     }
     THREADS.store(threads.unwrap_or(0), Ordering::Relaxed);
-    CHANGES.fetch_add(1, Ordering::Relaxed);
+    renew();
     Ok(())
 }
 

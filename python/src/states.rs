@@ -1,18 +1,21 @@
 //! `StatesModel`: a model of rows of symbols in Python's hands. Its methods have the names and requests of `Model`'s.
 
 use crate::array::{Rows, array, array_u8};
+use crate::energy::Weighted;
 use crate::error::{detached, guarded};
 use crate::json::written;
 use crate::machine::{Key, isa, kept, pool};
 use crate::model::{DiagnoseRequest, SampleRequest, quantity};
 use crate::watch::Listener;
-use diffclf::discrete::model::{Content, StatesModel as CoreModel};
+use diffclf::discrete::model::{Content, StatesModel as CoreModel, StatesSpec};
 use diffclf::discrete::sample::Kernel;
 use diffclf::discrete::{Energy, LearnedStates};
+use diffclf::energy::compose::Expression;
 use diffclf::format::model::ModelFile;
 use diffclf::model::Describes;
 use diffclf_run::states::{
-    StatesAnnealing, StatesGeneration, StatesJudging, densities, energy, open,
+    StatesAnnealing, StatesCompound, StatesFound, StatesGeneration, StatesJudgement, StatesJudging,
+    densities, energy, open,
 };
 use diffclf_run::words::Setting;
 use diffclf_run::{Error, Result, words};
@@ -45,10 +48,10 @@ impl StatesModel {
     }
 }
 
-/// What `anneal` asks for.
+/// What `anneal` and `states_compose` ask for.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-struct AnnealRequest {
+pub struct AnnealRequest {
     n: usize,
     target: Option<String>,
     ais: bool,
@@ -59,6 +62,126 @@ struct AnnealRequest {
     runs: usize,
     seed: u64,
     progress: Option<Py<PyAny>>,
+}
+
+impl AnnealRequest {
+    fn asked(&self) -> Result<StatesAnnealing> {
+        let kernel = match self.kernel.as_deref() {
+            None | Some("gibbs") => Kernel::Gibbs,
+            Some("metropolis") => Kernel::Metropolis,
+            Some(other) => {
+                let found = format!("'{other}'");
+                return Err(Error::setting("kernel", found, "gibbs or metropolis"));
+            }
+        };
+        Ok(StatesAnnealing {
+            target: self.target.clone(),
+            particles: self.n,
+            runs: self.runs,
+            sweeps: self.sweeps,
+            levels: self.levels,
+            resample_below: if self.ais { 0.0 } else { self.threshold },
+            kernel,
+            seed: self.seed,
+        })
+    }
+}
+
+/// Rows with weights, and figures.
+fn weighted<'py>(py: Python<'py>, found: StatesFound) -> PyResult<Weighted<'py>> {
+    let rows = found.weights.len();
+    let sites = found.rows.len() / rows.max(1);
+    let points = found.rows.iter().map(|s| f64::from(*s)).collect();
+    let figures = serde_json::json!({ "log_z": found.log_z, "ess": found.ess });
+    Ok((
+        array(py, points, &[rows, sites])?,
+        array(py, found.weights, &[rows])?,
+        written(py, &figures)?,
+    ))
+}
+
+/// The one time of all rows, if it is told.
+fn one_time(times: Option<&[f64]>) -> Result<Option<f64>> {
+    match times {
+        None => Ok(None),
+        Some([time]) => Ok(Some(*time)),
+        Some(times) => Err(Error::setting(
+            "time",
+            format!("{} times", times.len()),
+            "one time for all rows of states",
+        )),
+    }
+}
+
+/// What `StatesModel.evaluate` asks for.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct EvaluateRequest {
+    system: Option<String>,
+    system_seed: Option<u64>,
+    levels: Option<usize>,
+    samples: usize,
+    classified: usize,
+    seed: u64,
+    progress: Option<Py<PyAny>>,
+}
+
+/// An expression and the models of states that its names stand for.
+type Members = (String, Vec<(String, Py<StatesModel>)>);
+
+/// Calls `work` with the energy of a composition of models of states.
+fn composed<T>(
+    (text, members): &Members,
+    work: impl FnOnce(&StatesSpec, &dyn Energy) -> Result<T>,
+) -> Result<T> {
+    let models: Vec<(&str, CoreModel)> = members
+        .iter()
+        .map(|(name, model)| (name.as_str(), model.get().model.clone()))
+        .collect();
+    let compound = StatesCompound {
+        expression: &Expression::parse(text)?,
+        models: &models,
+        systems: &[],
+        system_seed: 0,
+    };
+    compound.with(&pool()?, isa(), work)
+}
+
+/// A quantity of a composition of models of states at rows of symbols.
+#[pyfunction]
+pub fn states_evaluate<'py>(
+    py: Python<'py>,
+    members: Members,
+    what: &str,
+    x: &Bound<'py, PyAny>,
+    time: Option<f64>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (quantity, rows) = (quantity(py, what)?, Rows::of(x)?);
+    let found = detached(py, || {
+        let values = rows.finite("data")?;
+        composed(&members, |spec, energy| {
+            densities(quantity, (spec, energy), ("x", &values, rows.dim()), time)
+        })
+    })?;
+    array(py, found.values, &found.shape)
+}
+
+/// Weighted rows of a composition of models of states, led down from noise.
+#[pyfunction]
+pub fn states_compose<'py>(
+    py: Python<'py>,
+    members: Members,
+    request: AnnealRequest,
+) -> PyResult<Weighted<'py>> {
+    let found = detached(py, move || {
+        let asked = request.asked()?;
+        let watch = Listener::new(request.progress, None);
+        let done = composed(&members, |spec, energy| {
+            asked.lead(energy, &spec.grid, None, &watch)
+        })?;
+        Ok(done.finish("done"))
+    })?;
+    weighted(py, found)
 }
 
 #[pymethods]
@@ -120,21 +243,10 @@ impl StatesModel {
     ) -> PyResult<Bound<'py, PyAny>> {
         let (quantity, rows) = (quantity(py, what)?, Rows::of(x)?);
         let found = detached(py, || {
-            let time = match times.as_deref() {
-                None => None,
-                Some([time]) => Some(*time),
-                Some(times) => {
-                    let expected = "one time for all rows of states";
-                    return Err(Error::setting(
-                        "time",
-                        format!("{} times", times.len()),
-                        expected,
-                    ));
-                }
-            };
+            let time = one_time(times.as_deref())?;
             let values = rows.finite("data")?;
             let energy = self.energy()?;
-            let subject = (self.content_ref(), &*energy);
+            let subject = (&self.content_ref().spec, &*energy as &dyn Energy);
             densities(quantity, subject, ("x", &values, rows.dim()), time)
         })?;
         array(py, found.values, &found.shape)
@@ -212,42 +324,35 @@ impl StatesModel {
         Ok((crate::model::told(py, &found)?, text))
     }
 
-    /// Weighted rows from noise to the model, or to the weights of a lattice: rows, weights, figures.
-    fn anneal<'py>(
+    /// Beside the exact law of a system, by default the one it was trained on.
+    fn evaluate<'py>(
         &self,
         py: Python<'py>,
-        request: AnnealRequest,
-    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+        request: EvaluateRequest,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let found = detached(py, move || {
-            let kernel = match request.kernel.as_deref() {
-                None | Some("gibbs") => Kernel::Gibbs,
-                Some("metropolis") => Kernel::Metropolis,
-                Some(other) => {
-                    let found = format!("'{other}'");
-                    return Err(Error::setting("kernel", found, "gibbs or metropolis"));
-                }
-            };
-            let asked = StatesAnnealing {
-                target: request.target,
-                particles: request.n,
-                runs: request.runs,
-                sweeps: request.sweeps,
+            let asked = StatesJudgement {
+                system: request.system.as_deref(),
+                system_seed: request.system_seed,
                 levels: request.levels,
-                resample_below: if request.ais { 0.0 } else { request.threshold },
-                kernel,
+                samples: (request.samples, request.classified),
                 seed: request.seed,
             };
             let watch = Listener::new(request.progress, None);
             let done = asked.run((self.content_ref(), &*self.energy()?), &watch)?;
             Ok(done.finish("done"))
         })?;
-        let (sites, rows) = (self.dim(), found.weights.len());
-        let points = found.rows.iter().map(|s| f64::from(*s)).collect();
-        let figures = serde_json::json!({ "log_z": found.log_z, "ess": found.ess });
-        Ok((
-            array(py, points, &[rows, sites])?,
-            array(py, found.weights, &[rows])?,
-            written(py, &figures)?,
-        ))
+        written(py, &found)
+    }
+
+    /// Weighted rows from noise to the model, or to the weights of a lattice: rows, weights, figures.
+    fn anneal<'py>(&self, py: Python<'py>, request: AnnealRequest) -> PyResult<Weighted<'py>> {
+        let found = detached(py, move || {
+            let asked = request.asked()?;
+            let watch = Listener::new(request.progress, None);
+            let done = asked.run((self.content_ref(), &*self.energy()?), &watch)?;
+            Ok(done.finish("done"))
+        })?;
+        weighted(py, found)
     }
 }

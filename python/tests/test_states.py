@@ -92,9 +92,41 @@ def test_annealing_and_comparison(model: diffclf.StatesModel) -> None:
     assert set(far.distances) == {"sites", "pairs", "majorities", "mmd_squared", "energy_distance"}
 
 
+def test_compositions(model: diffclf.StatesModel) -> None:
+    every = np.array(list(itertools.product([0, 1], repeat=4)), dtype=np.int8)
+    own = model.log_density(every)
+    both = model & model
+    assert np.allclose(both.log_density(every), 2 * own, atol=1e-6)
+    assert np.allclose((0.3 * model | 0.7 * model).log_density(every), own, atol=1e-6)
+    assert np.allclose((model**0.5).energy(every), -0.5 * own, atol=1e-6)
+    # The ratio of a changed row is the difference of its log-densities.
+    ratios = both.score(every)
+    assert ratios.shape == (16, 4, 2) and np.isclose(ratios[0, 0, 1], 2 * (own[8] - own[0]), atol=1e-4)
+    found = both.sample(2000, runs=4, levels=12, seed=2)
+    truth = np.log(np.exp(2 * own).sum())
+    assert abs(found.log_z - truth) < 4 * found.log_z_error + 0.02
+    with pytest.raises(diffclf.InputError, match="numbers"):
+        model & diffclf.system("mog2", 4)
+
+
+def test_beside_an_exact_law(model: diffclf.StatesModel) -> None:
+    with pytest.raises(diffclf.DiffclfError, match="name a system of states"):
+        model.evaluate()
+    found = model.evaluate("ising", levels=4, samples=128, classified=16)
+    # It learned other rows: by enumeration, and as the classification sees it.
+    every = np.array(list(itertools.product([0, 1], repeat=4)), dtype=np.int8)
+    assert found.log_total is not None and found.divergence is not None and found.up is not None
+    assert np.isclose(found.log_total, np.log(np.exp(model.log_density(every)).sum()), atol=1e-5)
+    p = np.exp(model.log_density(every))
+    # Where as many are up as down, the first spin counts.
+    up = 2 * every.sum(1) + every[:, 0] > 4
+    assert np.isclose(found.up[0], p[up].sum() / p.sum(), atol=1e-5)
+    assert found.divergence > 0.2 and found.classification_excess.mean > 0
+
+
 def test_what_belongs_to_numbers_is_refused(model: diffclf.StatesModel) -> None:
     x = spins(3)
-    for wrong in (model.torch, model.jax, lambda: model.weight("x0 > 0"), lambda: model.surface(0), model.evaluate, lambda: diffclf.compose(model & model, 10)):
+    for wrong in (model.torch, model.jax, lambda: model.weight("x0 > 0"), lambda: model.surface(0), lambda: diffclf.compose(model & model, 10)):
         with pytest.raises(diffclf.UsageError, match="states"):
             wrong()
     with pytest.raises(diffclf.InputError, match="whole number from 0 to 1"):

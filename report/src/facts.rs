@@ -100,10 +100,7 @@ pub fn states_facts(content: &states::Content) -> Vec<(&'static str, String)> {
         ),
         ("process", words(json!(spec.process))),
         ("time grid", grid_text(&spec.grid)),
-        (
-            "network",
-            format!("mlp, depth {}, width {}", spec.depth, spec.width),
-        ),
+        ("network", words(json!(spec.network))),
         ("time features", spec.features.to_string()),
         ("parameters", spec.layout().len().to_string()),
     ];

@@ -29,10 +29,7 @@ impl Machine {
                 ));
             }
         };
-        Ok(Arc::new(match company::company() {
-            None => pool,
-            Some(company) => pool.in_company(company.clone()),
-        }))
+        Ok(Arc::new(company::shared(pool)))
     }
 
     /// The kernels.

@@ -1,9 +1,11 @@
 //! The network that a user asks for: its kind and what is known of the particles. Sizes are settings of their own.
 
 use crate::error::{Error, Result};
+use crate::named::Named;
 use crate::settings::Settings;
 use crate::words;
 use crate::words::Setting;
+use diffclf::discrete::network::SitesNetwork;
 use diffclf::network::{EgnnSpec, NetworkSpec, TransformerSpec};
 use serde::{Deserialize, Serialize};
 
@@ -118,6 +120,40 @@ impl NetworkChoice {
         }))
     }
 
+    /// The network over the sites of states: a perceptron, unless a transformer is asked for. Sets sizes that are not given.
+    pub fn over_sites(s: &mut Settings) -> Result<SitesNetwork> {
+        let asked = s.network.get_or_insert(Named(Self::Mlp {})).0.clone();
+        match asked {
+            Self::Mlp {} => Ok(SitesNetwork::Mlp {
+                width: *s.width.get_or_insert(128),
+                depth: *s.depth.get_or_insert(3),
+            }),
+            Self::Transformer {
+                types,
+                heads,
+                head_width,
+            } if types.is_empty() => Ok(SitesNetwork::Transformer {
+                width: *s.width.get_or_insert(64),
+                depth: *s.depth.get_or_insert(2),
+                heads: heads.unwrap_or(SitesNetwork::HEADS),
+                head_width: head_width.unwrap_or(SitesNetwork::HEAD_WIDTH),
+            }),
+            Self::Transformer { .. } => Err(Error::Refused(words!(
+                "types are of particles, and sites of states have none; leave them out of ",
+                Setting::new("network")
+            ))),
+            _ => Err(Error::Refused(words!(
+                Setting::to("network", asked.name()),
+                " does not go with states; choose ",
+                Setting::to("network", "mlp"),
+                " or ",
+                Setting::to("network", "transformer"),
+                ", or ask for rows of numbers with ",
+                Setting::to("states", "0")
+            ))),
+        }
+    }
+
     /// The network of this kind with these sizes.
     pub fn spec(self, particles: usize, width: usize, depth: usize) -> NetworkSpec {
         match self {
@@ -198,5 +234,25 @@ mod tests {
         assert!(refused.contains("particles"), "{refused}");
         let refused = of("particles = 3\nnetwork = \"mlp\"").unwrap_err();
         assert!(refused.to_string().contains("pairs"), "{refused}");
+    }
+    #[test]
+    fn states_have_two_networks() {
+        let of = |text: &str| {
+            let mut settings: Settings = toml::from_str(text).unwrap();
+            NetworkChoice::over_sites(&mut settings).map_err(|refused| refused.to_string())
+        };
+        assert_eq!(of("").unwrap(), SitesNetwork::default());
+        let asked = of("width = 24\nnetwork = { kind = \"transformer\", heads = 2 }");
+        let expected = SitesNetwork::Transformer {
+            width: 24,
+            depth: 2,
+            heads: 2,
+            head_width: SitesNetwork::HEAD_WIDTH,
+        };
+        assert_eq!(asked.unwrap(), expected);
+        let refused = of("network = \"egnn\"").unwrap_err();
+        assert!(refused.contains("transformer"), "{refused}");
+        let refused = of("network = { kind = \"transformer\", types = [0, 1] }").unwrap_err();
+        assert!(refused.contains("types"), "{refused}");
     }
 }

@@ -381,7 +381,7 @@ fn whole(set: &DataSet) -> Option<Notice> {
 }
 
 /// What weighted rows are worth.
-fn worth(set: &DataSet) -> Option<Notice> {
+pub(crate) fn worth(set: &DataSet) -> Option<Notice> {
     Some(Notice::Weighted {
         rows: set.record().rows?,
         effective: set.effective_rows()?,

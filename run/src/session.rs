@@ -199,6 +199,7 @@ impl<C: Trained> Session<C> {
             return Ok(());
         }
         let (begin, done) = (Instant::now(), planned(&stages, trainer.state()));
+        let waited = company::waited();
         let mut course = Course {
             progress: Some(self.watch.begin("train", total, done)),
             begin,
@@ -227,6 +228,9 @@ impl<C: Trained> Session<C> {
             });
         }
         close(&format!("{step} steps, {last}"));
+        if let Some(text) = company::slowest(begin, waited) {
+            session.watch.note(&text);
+        }
         if let Some(word) = last_word {
             session.watch.note(&word);
         }

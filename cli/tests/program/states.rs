@@ -1,6 +1,6 @@
 //! Rows of symbols through the program: recognised, learned, asked and told about.
 
-use super::{Place, read_npy, write_npy_bytes};
+use super::{Place, read_npy, write_npy_bytes, write_rows};
 
 const TINY: &str = "--width 16 --depth 2 --features 8 --batch 128 --grid-levels 16 --levels 2 --score-steps 60 --steps 120 --threads 2 --no-report";
 
@@ -54,15 +54,56 @@ fn symbols_are_recognised_and_their_probabilities_add_up() {
     for command in ["rows run spins.npy", "weight run --where x0>0"] {
         place.refused(command, 2, &["model of states"]);
     }
-    spins(&place, "weights.npy", 1);
     place.refused(
-        "train spins.npy --weights weights.npy -o w",
+        "train --system ising --weights all.npy -o w",
         2,
-        &["--weights"],
+        &["--weights", "given"],
     );
+    place.refused("train spins.npy --network egnn -o w", 2, &["transformer"]);
     // Rows of numbers, if that is what is meant.
     let numbers = place.notes(&format!("train spins.npy --states 0 -o numbers {TINY}"));
     assert!(numbers.contains("whole numbers"), "{numbers}");
+}
+
+/// Attention between the sites learns what is beyond independent sites, and rows count by their weights: those whose first two spins are 0,
+/// a quarter of all, weigh three times as much as the others.
+#[test]
+fn a_transformer_learns_weighted_rows() {
+    let place = Place::new();
+    spins(&place, "spins.npy", 1000);
+    let bytes = place.bytes("spins.npy");
+    let rows = &bytes[bytes.len() - 4000..];
+    let weights: Vec<Vec<f64>> = rows
+        .chunks(4)
+        .map(|row| vec![if row[0] == 0 { 3.0 } else { 1.0 }])
+        .collect();
+    let total: f64 = weights.iter().map(|w| w[0]).sum();
+    let expected = weights.iter().filter(|w| w[0] > 1.0).count() as f64 * 3.0 / total;
+    write_rows(&place.path("w.npy"), &weights);
+    let network = "{kind=\"transformer\",heads=2,head_width=8}";
+    let notes = place.notes(&format!(
+        "train spins.npy --weights w.npy -o run {TINY} --network {network}"
+    ));
+    assert!(notes.contains("weighted rows"), "{notes}");
+    let every: Vec<u8> = (0..16u8)
+        .flat_map(|k| [k >> 3 & 1, k >> 2 & 1, k >> 1 & 1, k & 1])
+        .collect();
+    write_npy_bytes(&place.path("all.npy"), "'|i1'", "False", "(16, 4)", &every);
+    place.run("density run all.npy -o p.npy --quiet");
+    let p: Vec<f64> = read_npy(&place.bytes("p.npy")).1;
+    let p: Vec<f64> = p.iter().map(|x| x.exp()).collect();
+    let total: f64 = p.iter().sum();
+    let zeros: f64 = p[..4].iter().sum();
+    // Independent sites have the square of what is expected, unweighted rows half of it.
+    assert!(
+        (zeros / total - expected).abs() < 0.1,
+        "{zeros} of {total}, expected {expected}"
+    );
+    let told = place.run("inspect run");
+    assert!(told.contains("transformer"), "{told}");
+    // The diagnosis finds the weights beside the rows of the training: so few steps may earn a warning, no failure.
+    let output = place.output("diagnose run --points 512 --generate 0 --quiet");
+    assert!(matches!(output.status.code(), Some(0 | 4)), "{output:?}");
 }
 
 fn verdict(document: &serde_json::Value, name: &str) -> String {

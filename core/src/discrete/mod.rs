@@ -13,6 +13,7 @@ pub mod diagnose;
 pub mod energy;
 pub mod metric;
 pub mod model;
+pub mod network;
 pub mod objective;
 pub mod process;
 pub mod sample;

@@ -1,10 +1,11 @@
 //! The definition of an energy of states, and what its files say.
 
 use super::Space;
+use super::network::{OverSites, Rows, SitesNetwork};
 use super::objective::StatesObjectiveName;
 use super::process::Process;
 use crate::model::{Describes, Record};
-use crate::network::{Init, Layout, Mlp, Network, Output, Role};
+use crate::network::{Init, Layout};
 use crate::process::{Spacing, TimeGrid};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -27,10 +28,8 @@ pub struct StatesSpec {
     pub process: Process,
     /// Levels of F and of the classes.
     pub grid: TimeGrid,
-    /// Columns of a hidden layer.
-    pub width: usize,
-    /// Hidden layers.
-    pub depth: usize,
+    /// The network.
+    pub network: SitesNetwork,
     /// Time features.
     pub features: usize,
     /// The law of each site of the data, `sites x states`: what the energy stands on.
@@ -46,8 +45,7 @@ impl StatesSpec {
             space,
             process,
             grid: TimeGrid::new(128, 1e-4, 1.0, Spacing::Power { rho: 3.0 })?,
-            width: 128,
-            depth: 3,
+            network: SitesNetwork::default(),
             features: 32,
             laws: vec![each; space.sites * space.states],
         })
@@ -104,14 +102,12 @@ impl StatesSpec {
         self.process.symbols(self.space.states)
     }
 
-    pub(crate) fn network(&self) -> Mlp {
-        let role = Role {
-            name: "net",
-            output: Output::Scalar,
-            dim: self.space.sites * self.symbols(),
+    pub(crate) fn network(&self) -> Box<dyn OverSites> {
+        self.network.network(Rows {
+            sites: self.space.sites,
+            symbols: self.symbols(),
             features: self.features,
-        };
-        Mlp::new(role, self.width, self.depth)
+        })
     }
 
     /// The parameters.
@@ -136,12 +132,12 @@ impl StatesSpec {
             .collect()
     }
 
-    /// Sets the laws from counts (`sites x states`) of `rows` rows, none of them zero: half a row is spread over the states.
-    pub fn set_laws(&mut self, counts: &[u64], rows: u64) {
+    /// Sets the laws from shares (`sites x states`) of `rows` rows, none of them zero: half a row is spread over the states.
+    pub fn set_laws(&mut self, shares: &[f64], rows: f64) {
         let each = 0.5 / self.space.states as f64;
-        self.laws = counts
+        self.laws = shares
             .iter()
-            .map(|count| (*count as f64 + each) / (rows as f64 + 0.5))
+            .map(|share| (share * rows + each) / (rows + 0.5))
             .collect();
     }
 }

@@ -1,5 +1,6 @@
 //! Tests of states against enumeration: processes and systems, losses and their gradients, samplers.
 
+mod by_hand;
 mod losses;
 mod samplers;
 mod systems;

@@ -225,6 +225,10 @@ impl Course for StatesCourse {
     }
 
     /// The last level, which is noise alone.
+    fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
     fn reference_level(&self) -> usize {
         self.spec.grid.levels() - 1
     }

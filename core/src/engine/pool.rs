@@ -154,6 +154,36 @@ impl Pool {
         self.workers.len() + 1
     }
 
+    /// Runs a job on pieces of so many elements of slices of one length, side by side, with the place where a piece begins. Nothing is
+    /// allocated.
+    pub fn pieces<T: Send, const N: usize>(
+        &self,
+        slices: [&mut [T]; N],
+        piece: usize,
+        job: impl Fn(usize, [&mut [T]; N]) + Sync,
+    ) {
+        struct Ends<T, const N: usize>([*mut T; N]);
+        // SAFETY: the elements may go to other threads, and no two jobs see the same ones.
+        unsafe impl<T: Send, const N: usize> Sync for Ends<T, N> {}
+
+        let count = slices.iter().map(|slice| slice.len()).min().unwrap_or(0);
+        let starts = Ends(slices.map(|slice| slice.as_mut_ptr()));
+        self.run(count.div_ceil(piece), &|_, index| {
+            // The whole of it, not the pointers within.
+            let starts = &starts;
+            let start = index * piece;
+            let length = piece.min(count - start);
+            job(
+                start,
+                starts.0.map(|first| {
+                    // SAFETY: `start + length <= count`, the least length of the slices, which are borrowed until all jobs are done; indices, and so
+                    // the pieces, differ.
+                    unsafe { std::slice::from_raw_parts_mut(first.add(start), length) }
+                }),
+            );
+        });
+    }
+
     /// Runs `job(thread, index)` for every `index < count`; returns when all are done. A job may call it again: the threads are at work
     /// then, and the inner jobs run one after the other on the thread that asks for them.
     pub fn run(&self, count: usize, job: &(dyn Fn(usize, usize) + Sync)) {

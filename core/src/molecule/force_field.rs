@@ -202,6 +202,9 @@ impl ForceField {
     }
 }
 
+/// Terms of the energy.
+pub(super) const TERMS: usize = 7;
+
 /// `L` copies of a molecule, each in its own solvent.
 #[derive(Debug, Clone)]
 pub(crate) struct Copies<const L: usize> {
@@ -212,11 +215,21 @@ pub(crate) struct Copies<const L: usize> {
     polar: Lanes<L>,
     surface: Lanes<L>,
     /// In the order of [`EnergyTerms`].
-    terms: [Lanes<L>; 7],
+    terms: [Lanes<L>; TERMS],
     scratch: PairScratch<L>,
 }
 
 impl<const L: usize> Copies<L> {
+    /// Energies of all copies, term by term.
+    pub(super) fn term_lanes(&self) -> &[Lanes<L>] {
+        &self.terms
+    }
+
+    /// Positions and energies, to be replaced by those of the same copies elsewhere.
+    pub(super) fn moved(&mut self) -> (&mut [Lanes<L>], &mut [Lanes<L>]) {
+        (&mut self.positions, &mut self.terms)
+    }
+
     pub(crate) fn new(field: &ForceField) -> Self {
         let mut scratch = PairScratch::default();
         if field.solvates() {
@@ -227,7 +240,7 @@ impl<const L: usize> Copies<L> {
             forces: vec![Lanes::ZERO; 3 * field.atoms],
             polar: Lanes::ZERO,
             surface: Lanes::ZERO,
-            terms: [Lanes::ZERO; 7],
+            terms: [Lanes::ZERO; TERMS],
             scratch,
         }
     }

@@ -1,6 +1,6 @@
 //! Langevin dynamics of copies of a molecule by the BAOAB splitting (Leimkuhler and Matthews 2013), each copy at its own temperature.
 
-use super::force_field::{COPIES, Copies, ForceField};
+use super::force_field::{COPIES, Copies, ForceField, TERMS};
 use super::lanes::Lanes;
 use super::solvent::Solvent;
 use crate::engine::Isa;
@@ -89,6 +89,29 @@ impl Block {
     pub(super) fn rescale(&mut self, lane: usize, factor: f64) {
         for velocity in &mut self.velocities {
             velocity.0[lane] *= factor;
+        }
+    }
+
+    /// Numbers that [`Block::pack`] writes.
+    pub(super) fn size(&self) -> usize {
+        COPIES * (2 * self.velocities.len() + TERMS)
+    }
+
+    /// What the next moves depend on, and the energies, for other processes.
+    pub(super) fn pack(&self, out: &mut [f64]) {
+        let lanes = self.copies.positions.iter().chain(&self.velocities);
+        let lanes = lanes.chain(self.copies.term_lanes());
+        for (out, lanes) in out.chunks_exact_mut(COPIES).zip(lanes) {
+            out.copy_from_slice(&lanes.0);
+        }
+    }
+
+    /// Takes what another process has packed.
+    pub(super) fn unpack(&mut self, from: &[f64]) {
+        let (positions, terms) = self.copies.moved();
+        let lanes = positions.iter_mut().chain(&mut self.velocities);
+        for (lanes, from) in lanes.chain(terms).zip(from.chunks_exact(COPIES)) {
+            lanes.0.copy_from_slice(from);
         }
     }
 

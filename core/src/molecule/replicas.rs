@@ -9,11 +9,13 @@ use super::force_field::{COPIES, EnergyTerms, ForceField};
 use super::langevin::{Block, Integrator};
 use super::solvent::Solvent;
 use super::topology::Topology;
-use crate::engine::{Isa, Pool};
+use crate::engine::company::{gather, share};
+use crate::engine::{Company, Isa, Pool};
 use crate::rng::{Purpose, Stream};
 use crate::sample::trips::Trips;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 mod settings;
@@ -240,10 +242,19 @@ impl<'a> Replicas<'a> {
     pub fn advance(&mut self, pool: &Pool, counts: bool) -> Result<()> {
         let (field, integrator, blocks) = (self.field, &self.integrator, &self.blocks);
         let (from, moves) = (self.sweep * self.settings.moves, self.settings.moves);
-        pool.run(blocks.len(), &|_, index| {
-            let mut block = blocks[index].lock().unwrap_or_else(PoisonError::into_inner);
+        let company = pool.company();
+        let mine = match company {
+            Some(company) => share(&**company, blocks.len()),
+            None => 0..blocks.len(),
+        };
+        pool.run(mine.len(), &|_, index| {
+            let block = &blocks[mine.start + index];
+            let mut block = block.lock().unwrap_or_else(PoisonError::into_inner);
             block.advance(field, integrator, from, moves);
         });
+        if let Some(company) = company {
+            self.meet(&**company, mine);
+        }
         self.sweep += 1;
         for replica in 0..self.state_of.len() {
             let (block, lane) = self.block(replica);
@@ -258,6 +269,25 @@ impl<'a> Replicas<'a> {
         }
         self.swap(counts);
         Ok(())
+    }
+
+    /// Every process has moved its blocks: all get all.
+    fn meet(&mut self, company: &dyn Company, mine: Range<usize>) {
+        let blocks = self.blocks.iter_mut().map(|block| block.get_mut());
+        let mut blocks: Vec<&mut Block> = blocks
+            .map(|block| block.unwrap_or_else(PoisonError::into_inner))
+            .collect();
+        let size = blocks.first().map_or(0, |block| block.size());
+        let mut numbers = vec![0.0; size * blocks.len()];
+        for (block, out) in blocks.iter().zip(numbers.chunks_exact_mut(size.max(1))) {
+            block.pack(out);
+        }
+        gather(company, blocks.len(), &|block| block * size, &mut numbers);
+        for (k, from) in numbers.chunks_exact(size.max(1)).enumerate() {
+            if !mine.contains(&k) {
+                blocks[k].unpack(from);
+            }
+        }
     }
 
     /// Pairs of neighbours take turns: even and odd ones along the temperatures, then along the solvents. A swap of copies x and y between

@@ -4,6 +4,7 @@
 //! numbers as the point has, over particles one vector for each of them. It knows nothing of preconditioning, forms or losses.
 //! [`NetworkSpec`] names the members in files.
 
+mod attention;
 mod egnn;
 mod input;
 mod layout;
@@ -15,11 +16,13 @@ mod transformer;
 mod waves;
 mod without_centre;
 
+pub(crate) use attention::Attention;
 pub use egnn::{Egnn, EgnnSpec};
 pub use input::ScaledRows;
 pub use layout::{Entry, Init, Layout};
 pub use mlp::Mlp;
 pub use pairs::PairSum;
+pub(crate) use particles::rows_of_table;
 pub use spec::NetworkSpec;
 pub use transformer::{Transformer, TransformerSpec};
 pub use waves::Waves;

@@ -57,17 +57,24 @@ impl Roster {
             return time;
         }
         let table = site.param(network, "types");
-        let g = &mut *site.graph;
-        let width = g.shape(table).cols;
-        let flat = g.reshape(table, Rows::Global(1), kinds * width);
-        let flat = g.broadcast_rows(flat, Rows::Unit(1));
-        let table = g.reshape(flat, Rows::Unit(kinds), width);
         let pattern: Vec<u32> = (0..self.owner.len())
             .map(|k| types[k % self.particles])
             .collect();
-        let types = g.gather(table, &pattern);
-        g.add(time, types)
+        let types = rows_of_table(site.graph, table, &pattern);
+        site.graph.add(time, types)
     }
+}
+
+/// Rows of a table of parameters, the same for every unit.
+pub(crate) fn rows_of_table(g: &mut Graph, table: Node, pattern: &[u32]) -> Node {
+    let shape = g.shape(table);
+    let Rows::Global(count) = shape.rows else {
+        unreachable!("parameters belong to no unit")
+    };
+    let flat = g.reshape(table, Rows::Global(1), count * shape.cols);
+    let flat = g.broadcast_rows(flat, Rows::Unit(1));
+    let table = g.reshape(flat, Rows::Unit(count), shape.cols);
+    g.gather(table, pattern)
 }
 
 /// Number of different types.
@@ -101,12 +108,23 @@ pub(super) fn wrong<T>(name: &'static str, found: String, expected: &str) -> Res
     })
 }
 
+/// Refuses columns and numbers of layers that cannot be.
+pub(super) fn check_sizes((width, depth): (usize, usize)) -> Result<()> {
+    if width == 0 || width > 1 << 12 {
+        return wrong("width", width.to_string(), "between 1 and 4096");
+    }
+    if depth == 0 || depth > 64 {
+        return wrong("depth", depth.to_string(), "between 1 and 64");
+    }
+    Ok(())
+}
+
 /// Refuses numbers of particles, types and sizes that cannot be.
 pub(super) fn check_particles(
     dim: usize,
     particles: usize,
     types: &[u32],
-    (width, depth): (usize, usize),
+    sizes: (usize, usize),
 ) -> Result<()> {
     if particles < 2 || !dim.is_multiple_of(particles) {
         return wrong(
@@ -115,12 +133,7 @@ pub(super) fn check_particles(
             "at least 2, and a divisor of the dimension",
         );
     }
-    if width == 0 || width > 1 << 12 {
-        return wrong("width", width.to_string(), "between 1 and 4096");
-    }
-    if depth == 0 || depth > 64 {
-        return wrong("depth", depth.to_string(), "between 1 and 64");
-    }
+    check_sizes(sizes)?;
     let many = kinds(types) > particles;
     if !types.is_empty() && (types.len() != particles || many) {
         return wrong(

@@ -1,6 +1,9 @@
 //! Adam (Kingma and Ba 2015) with global-norm clipping and an exponential moving average of the parameters.
 
-use crate::engine::Real;
+use crate::engine::{Pool, Real};
+
+/// Parameters that a thread takes at once: fewer are not worth waking one.
+const PIECE: usize = 1 << 14;
 
 /// Settings of the optimiser.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -47,15 +50,14 @@ pub fn clip<T: Real>(gradient: &mut [T], limit: Option<f64>) -> f64 {
 }
 
 impl Adam {
-    /// One update; `step` counts from 1.
+    /// One update; `step` counts from 1. Every number is for itself, so that any number of threads gives the same.
     pub fn update<T: Real>(
         &self,
         step: u64,
         rate: f64,
         gradient: &[T],
-        params: &mut [T],
-        m: &mut [T],
-        v: &mut [T],
+        (params, m, v): (&mut [T], &mut [T], &mut [T]),
+        pool: &Pool,
     ) {
         let correction = |beta: f64| 1.0 - beta.powf(step as f64);
         let scale = T::from_f64(rate / correction(self.beta1));
@@ -66,27 +68,26 @@ impl Adam {
             T::from_f64(self.epsilon),
         );
         let (c1, c2) = (T::from_f64(1.0 - self.beta1), T::from_f64(1.0 - self.beta2));
-        for (((p, &g), m), v) in params
-            .iter_mut()
-            .zip(gradient)
-            .zip(m.iter_mut())
-            .zip(v.iter_mut())
-        {
-            *m = b1 * *m + c1 * g;
-            *v = b2 * *v + c2 * g * g;
-            *p = *p - scale * *m / ((*v * inverse).sqrt() + epsilon);
-        }
+        pool.pieces([params, m, v], PIECE, |start, [params, m, v]| {
+            for (((p, &g), m), v) in params.iter_mut().zip(&gradient[start..]).zip(m).zip(v) {
+                *m = b1 * *m + c1 * g;
+                *v = b2 * *v + c2 * g * g;
+                *p = *p - scale * *m / ((*v * inverse).sqrt() + epsilon);
+            }
+        });
     }
 }
 
 /// `average += (1 - decay) (params - average)`, with a decay that grows from 0 so that the start is forgotten:
 /// `min(decay, (1 + step) / (10 + step))`.
-pub fn average<T: Real>(step: u64, decay: f64, params: &[T], average: &mut [T]) {
+pub fn average<T: Real>(step: u64, decay: f64, params: &[T], average: &mut [T], pool: &Pool) {
     let decay = decay.min((1 + step) as f64 / (10 + step) as f64);
     let share = T::from_f64(1.0 - decay);
-    for (a, &p) in average.iter_mut().zip(params) {
-        *a += share * (p - *a);
-    }
+    pool.pieces([average], PIECE, |start, [average]| {
+        for (a, &p) in average.iter_mut().zip(&params[start..]) {
+            *a += share * (p - *a);
+        }
+    });
 }
 
 #[cfg(test)]
@@ -101,7 +102,8 @@ mod tests {
         let gradients = [[0.5, -0.1], [-0.3, 0.2]];
         let (mut pe, mut me, mut ve) = (p, m, v);
         for (k, g) in gradients.iter().enumerate() {
-            adam.update(k as u64 + 1, 0.01, g, &mut p, &mut m, &mut v);
+            let state = (&mut p[..], &mut m[..], &mut v[..]);
+            adam.update(k as u64 + 1, 0.01, g, state, &Pool::new(1));
             for i in 0..2 {
                 me[i] = 0.9 * me[i] + 0.1 * g[i];
                 ve[i] = 0.999 * ve[i] + 0.001 * g[i] * g[i];
@@ -112,6 +114,31 @@ mod tests {
                 pe[i] -= 0.01 * mh / (vh.sqrt() + 1e-8);
                 assert!((p[i] - pe[i]).abs() < 1e-12);
             }
+        }
+    }
+
+    /// Pieces of any threads, the last one short.
+    #[test]
+    fn threads_give_the_same_numbers() {
+        let count = 3 * PIECE + 77;
+        let number = |k: usize| ((k * 37 % 1001) as f32 - 500.0) * 1e-3;
+        let gradient: Vec<f32> = (0..count).map(number).collect();
+        let run = |threads: usize| {
+            let pool = Pool::new(threads);
+            let mut params: Vec<f32> = (0..count).map(|k| number(k + 5)).collect();
+            let (mut m, mut v) = (vec![0.0; count], vec![0.0; count]);
+            let mut mean = params.clone();
+            for step in 1..4 {
+                let state = (&mut params[..], &mut m[..], &mut v[..]);
+                Adam::default().update(step, 0.01, &gradient, state, &pool);
+                average(step, 0.99, &params, &mut mean, &pool);
+            }
+            (params, m, v, mean)
+        };
+        let one = run(1);
+        assert!(one.0[count - 1] != number(count + 4));
+        for threads in [2, 5] {
+            assert_eq!(run(threads), one);
         }
     }
 
@@ -132,7 +159,7 @@ mod tests {
     fn average_forgets_the_start() {
         let mut a = vec![5.0f64];
         for step in 0..2000 {
-            average(step, 0.99, &[1.0], &mut a);
+            average(step, 0.99, &[1.0], &mut a, &Pool::new(1));
         }
         assert!((a[0] - 1.0).abs() < 1e-6);
     }

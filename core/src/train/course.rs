@@ -28,6 +28,9 @@ pub trait Course: Send {
     /// The parameters; F(t) on its grid is the matrix `free_energy`.
     fn layout(&self) -> Layout;
 
+    /// The threads that the work is shared between.
+    fn pool(&self) -> &Pool;
+
     /// The level at which F is pinned to zero.
     fn reference_level(&self) -> usize;
 
@@ -105,6 +108,10 @@ impl Lesson for EnergyLesson {
 impl Course for EnergyCourse {
     fn layout(&self) -> Layout {
         self.spec.layout()
+    }
+
+    fn pool(&self) -> &Pool {
+        &self.pool
     }
 
     fn reference_level(&self) -> usize {

@@ -241,9 +241,12 @@ impl Trainer {
             number + 1,
             report.rate,
             &self.gradient,
-            &mut state.params,
-            &mut state.first_moment,
-            &mut state.second_moment,
+            (
+                &mut state.params,
+                &mut state.first_moment,
+                &mut state.second_moment,
+            ),
+            self.course.pool(),
         );
         // Unless a term fixes it, adding a constant to F changes no loss: pin the reference level to zero.
         if built.pins {
@@ -253,7 +256,8 @@ impl Trainer {
                 .for_each(|f| *f -= anchor);
         }
         if let Some(decay) = self.settings.average {
-            average(number, decay, &state.params, &mut state.average);
+            let pool = self.course.pool();
+            average(number, decay, &state.params, &mut state.average, pool);
         }
         state.step += 1;
         report.held_out = None;

@@ -47,6 +47,7 @@ pub fn states_bibtex(content: &StatesContent, judged: bool, sampled: bool) -> St
         keys.extend(term.objective.objective().cites());
     }
     keys.extend(content.spec.process.generator().cites());
+    keys.extend(content.spec.network.cites());
     keys.extend(training.times.cites());
     keys.push("kingma2015adam");
     if judged {

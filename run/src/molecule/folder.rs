@@ -1,5 +1,6 @@
 //! The folder of a simulation: parts that only grow, a checkpoint that says how much of them counts, and the arrays made of them at the end.
 
+use crate::company;
 use crate::error::{Error, Result};
 use crate::files::{FolderLock, read_text, remove_leftovers, write_atomic};
 use crate::outputs;
@@ -31,13 +32,23 @@ pub(super) struct Checkpoint {
 /// An array under way: rows of little-endian numbers.
 pub(super) struct Part {
     path: PathBuf,
-    writer: BufWriter<File>,
+    /// None where the first process of a company has it.
+    writer: Option<BufWriter<File>>,
     /// Bytes of a frame.
     stride: u64,
 }
 
 impl Part {
     fn open(path: PathBuf, stride: usize, frames: usize) -> Result<Self> {
+        let writer = || Self::writer(path.clone(), stride, frames).map(Some);
+        Ok(Part {
+            writer: company::once(|| None, writer)?,
+            path,
+            stride: stride as u64,
+        })
+    }
+
+    fn writer(path: PathBuf, stride: usize, frames: usize) -> Result<BufWriter<File>> {
         let writing = |source| Error::Write {
             path: path.clone(),
             source,
@@ -49,7 +60,7 @@ impl Part {
             .write(true)
             .open(&path)
             .map_err(writing)?;
-        let (length, stride) = ((stride * frames) as u64, stride as u64);
+        let length = (stride * frames) as u64;
         let there = file.metadata().map_err(writing)?.len();
         if there < length {
             return Err(Error::Content {
@@ -67,11 +78,7 @@ impl Part {
         file.set_len(length).map_err(writing)?;
         let mut writer = BufWriter::new(file);
         writer.seek(SeekFrom::End(0)).map_err(writing)?;
-        Ok(Part {
-            path,
-            writer,
-            stride,
-        })
+        Ok(writer)
     }
 
     pub(super) fn push_f32(&mut self, values: impl Iterator<Item = f32>) -> Result<()> {
@@ -89,21 +96,28 @@ impl Part {
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        self.writer.write_all(bytes).map_err(|source| Error::Write {
+        let Some(writer) = &mut self.writer else {
+            return Ok(());
+        };
+        writer.write_all(bytes).map_err(|source| Error::Write {
             path: self.path.clone(),
             source,
         })
     }
 
     fn sync(&mut self) -> Result<()> {
-        let done = self
-            .writer
-            .flush()
-            .and_then(|()| self.writer.get_ref().sync_data());
-        done.map_err(|source| Error::Write {
-            path: self.path.clone(),
-            source,
-        })
+        let Self { writer, path, .. } = self;
+        let sync = || {
+            let Some(writer) = writer else {
+                return Ok(());
+            };
+            let done = writer.flush().and_then(|()| writer.get_ref().sync_data());
+            done.map_err(|source| Error::Write {
+                path: path.clone(),
+                source,
+            })
+        };
+        company::once(|| (), sync)
     }
 
     /// All numbers of the first `frames` frames.
@@ -172,7 +186,8 @@ impl Folder {
         let lock = FolderLock::take(path)?;
         let saved = path.join(CHECKPOINT);
         remove_leftovers(&saved)?;
-        let checkpoint = match (resume, saved.exists()) {
+        let exists = company::agreed(saved.exists());
+        let checkpoint = match (resume, exists) {
             (true, false) => {
                 return Err(Error::NoRun {
                     folder: path.to_path_buf(),
@@ -190,11 +205,8 @@ impl Folder {
                 for result in results.chain([saved.clone()]) {
                     outputs::refuse_existing(&result, force)?;
                 }
-                if saved.exists() {
-                    fs::remove_file(&saved).map_err(|source| Error::Write {
-                        path: saved.clone(),
-                        source,
-                    })?;
+                if exists {
+                    company::once(|| (), || remove(&saved))?;
                 }
                 None
             }
@@ -276,16 +288,18 @@ impl Folder {
         let mut done = vec![self.path.join(CHECKPOINT)];
         done.extend(self.frames.into_iter().map(|(_, part)| part.path));
         done.extend([self.energies.path, self.angles.path]);
-        for path in done {
-            match fs::remove_file(&path) {
-                // A short run ends before its first checkpoint.
-                Err(source) if source.kind() != ErrorKind::NotFound => {
-                    return Err(Error::Write { path, source });
-                }
-                _ => {}
-            }
-        }
-        Ok(())
+        company::once(|| (), || done.iter().try_for_each(|path| remove(path)))
+    }
+}
+
+/// Removes a file. A short run ends before its first checkpoint, which is not there then.
+fn remove(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(source) if source.kind() != ErrorKind::NotFound => Err(Error::Write {
+            path: path.to_path_buf(),
+            source,
+        }),
+        _ => Ok(()),
     }
 }
 

@@ -3,6 +3,7 @@
 use super::analysis::{Findings, Series};
 use super::folder::{Checkpoint, Folder, Layout};
 use super::{Molecule, name};
+use crate::company;
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::watch::Watch;
@@ -158,7 +159,7 @@ impl Sampling {
                 format!("{:.0} ps, {heated} and {dried} round trips", run.time())
             });
             let stopped = watch.stopped();
-            if stopped || last.elapsed() >= self.checkpoint_every {
+            if stopped || company::elapsed(last) >= self.checkpoint_every {
                 last = Instant::now();
                 folder.save(&Checkpoint {
                     settings: settings.clone(),

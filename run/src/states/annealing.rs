@@ -71,7 +71,7 @@ impl StatesAnnealing {
     }
 
     /// Leads particles from noise over the range of a grid, and on to a target.
-    pub(super) fn lead(
+    pub fn lead(
         &self,
         energy: &dyn Energy,
         grid: &TimeGrid,

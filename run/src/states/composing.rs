@@ -53,6 +53,18 @@ impl StatesCompound<'_> {
         isa: Isa,
         watch: &dyn Watch,
     ) -> Result<Done<StatesFound>> {
+        self.with(pool, isa, |spec, composition| {
+            asked.lead(composition, &spec.grid, None, watch)
+        })
+    }
+
+    /// Calls `work` with what all models share and the composition's energy.
+    pub fn with<R>(
+        &self,
+        pool: &Arc<Pool>,
+        isa: Isa,
+        work: impl FnOnce(&StatesSpec, &dyn Energy) -> Result<R>,
+    ) -> Result<R> {
         let models = self.models.iter().map(|(name, _)| *name);
         let systems = self.systems.iter().map(|(name, _)| *name);
         check_names(self.expression, &models.chain(systems).collect::<Vec<_>>())?;
@@ -80,7 +92,7 @@ impl StatesCompound<'_> {
             members.push((name, energy));
         }
         let composition = Composition::new(self.expression, &members)?;
-        asked.lead(&composition, &spec.grid, None, watch)
+        work(spec, &composition)
     }
 
     /// Space, noise and times that all models share.

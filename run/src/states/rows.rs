@@ -65,10 +65,10 @@ impl Source for FreshRows {
 pub struct Counted {
     /// Sites, and one more state than the largest symbol.
     pub space: Space,
-    /// How often each site shows each state.
-    pub counts: Vec<u64>,
-    /// Rows counted.
-    pub rows: u64,
+    /// The share of rows in which each site shows each state.
+    pub shares: Vec<f64>,
+    /// Rows counted, or the equally weighted ones that they are worth.
+    pub rows: f64,
 }
 
 impl StatesRows {
@@ -130,6 +130,14 @@ impl StatesRows {
         (self.record().rows, self.record().sha256.is_some())
     }
 
+    /// The equally weighted rows that they are worth, where they have weights.
+    pub fn effective(&self) -> Option<usize> {
+        match self {
+            StatesRows::Table { set, .. } => set.effective_rows().map(|rows| rows as usize),
+            StatesRows::Fresh { .. } => None,
+        }
+    }
+
     fn prepared(set: &DataSet) -> Result<Prepared> {
         set.prepare(&Coordinates::identity(set.dim()?))
     }
@@ -139,18 +147,18 @@ impl StatesRows {
         match self {
             StatesRows::Fresh { target, .. } => {
                 let space = target.space();
-                let mut counts = vec![0; space.sites * space.states];
+                let mut shares = vec![0.0; space.sites * space.states];
                 let mut row = vec![0; space.sites];
                 for k in 0..DRAWS {
                     target.sample(&mut Stream::new(0, Purpose::Departure(0), 0, k), &mut row);
                     for (site, s) in row.iter().enumerate() {
-                        counts[site * space.states + usize::from(*s)] += 1;
+                        shares[site * space.states + usize::from(*s)] += 1.0 / DRAWS as f64;
                     }
                 }
                 Ok(Counted {
                     space,
-                    counts,
-                    rows: DRAWS,
+                    shares,
+                    rows: DRAWS as f64,
                 })
             }
             StatesRows::Table { set, .. } => {
@@ -158,17 +166,21 @@ impl StatesRows {
                     return Err(Error::Nothing);
                 };
                 let sites = set.dim()?;
-                let mut counts = vec![0u64; sites * MOST_STATES];
+                let mut counts = vec![0f64; sites * MOST_STATES];
+                let weights = set.weights();
                 let mut row = vec![0f32; sites];
                 let mut most = 0;
+                let mut total = 0.0;
                 for number in 0..table.rows() {
                     table.copy_row(number, &map, &mut row);
+                    let weight = weights.map_or(1.0, |weights| weights[number]);
+                    total += weight;
                     for (site, value) in row.iter().enumerate() {
                         let symbol =
                             symbol_of(*value, states.unwrap_or(MOST_STATES)).ok_or_else(|| {
                                 not_a_symbol(&set.record().name, (number, site), *value, states)
                             })?;
-                        counts[site * MOST_STATES + symbol] += 1;
+                        counts[site * MOST_STATES + symbol] += weight;
                         most = most.max(symbol);
                     }
                 }
@@ -176,14 +188,14 @@ impl StatesRows {
                     sites,
                     states: states.unwrap_or((most + 1).max(2)),
                 };
-                let counts = counts
+                let shares = counts
                     .chunks_exact(MOST_STATES)
-                    .flat_map(|c| c[..space.states].to_vec())
+                    .flat_map(|c| c[..space.states].iter().map(|count| count / total))
                     .collect();
                 Ok(Counted {
                     space,
-                    counts,
-                    rows: table.rows() as u64,
+                    shares,
+                    rows: set.effective_rows().unwrap_or(table.rows() as f64),
                 })
             }
         }

@@ -6,13 +6,15 @@ use crate::data::{DataSet, Feed};
 use crate::error::{Error, Result};
 use crate::last_word::HeldOutRows;
 use crate::named::Named;
+use crate::network::NetworkChoice;
 use crate::notice::Notice;
-use crate::prepare::HELD_OUT_DRAWS;
+use crate::prepare::{HELD_OUT_DRAWS, worth};
 use crate::resolve::{Filling, rate};
 use crate::run_folder::RunFolder;
 use crate::session::Session;
 use crate::settings::Settings;
-use crate::train::{Job, TakenUp, absolute, inherited, isa_of, taken_up};
+use crate::train::{self, Job, TakenUp, absolute, inherited, isa_of, taken_up};
+use crate::weights::{weighted, weights_of_drawn_rows};
 use crate::words;
 use crate::words::Setting;
 use diffclf::discrete::model::{Content, StatesCheckpoint, StatesSpec};
@@ -59,7 +61,6 @@ fn refuse_strangers(s: &Settings) -> Result<()> {
     let strangers = [
         ("end", s.end.is_some()),
         ("end_system", s.end_system.is_some()),
-        ("weights", s.weights.is_some()),
         ("end_weights", s.end_weights.is_some()),
         ("levelling", s.levelling.is_some()),
         ("scale", s.scale.is_some()),
@@ -70,7 +71,6 @@ fn refuse_strangers(s: &Settings) -> Result<()> {
         ("particles", s.particles.is_some()),
         ("form", s.form.is_some()),
         ("base", s.base.is_some()),
-        ("network", s.network.is_some()),
         ("molecule", s.molecule.is_some()),
         ("process", s.process.is_some()),
     ];
@@ -99,8 +99,11 @@ fn resolve(settings: &Settings, rows: &StatesRows) -> Result<Resolved> {
         settings: settings.clone(),
         notices: Vec::new(),
     };
+    if let StatesRows::Table { set, .. } = rows {
+        filling.notices.extend(worth(set));
+    }
     let (count, given) = rows.count();
-    let held_out = filling.held_out(count, given)?;
+    let held_out = filling.held_out(rows.effective().or(count), given)?;
     let batch = filling.batch(512, count);
     let log_every = filling.log_every()?;
     let s = &mut filling.settings;
@@ -113,10 +116,9 @@ fn resolve(settings: &Settings, rows: &StatesRows) -> Result<Resolved> {
         .0;
     let (low, high) = (*s.t_min.get_or_insert(1e-4), *s.t_max.get_or_insert(1.0));
     spec.grid = TimeGrid::new(*s.grid_levels.get_or_insert(128), low, high, spacing)?;
-    spec.width = *s.width.get_or_insert(128);
-    spec.depth = *s.depth.get_or_insert(3);
+    spec.network = NetworkChoice::over_sites(s)?;
     spec.features = *s.features.get_or_insert(32);
-    spec.set_laws(&counted.counts, counted.rows);
+    spec.set_laws(&counted.shares, counted.rows);
     spec.validate()?;
     let usual = StatesObjectiveName::SUM.to_string();
     let terms: Vec<Term<StatesObjectiveName>> = parse_sum(s.objective.get_or_insert(usual))?;
@@ -177,11 +179,16 @@ fn resolve(settings: &Settings, rows: &StatesRows) -> Result<Resolved> {
 
 /// The rows that settings or a caller name.
 fn open(settings: &Settings, sets: Option<Vec<DataSet>>) -> Result<StatesRows> {
+    let given = |set| {
+        let mut sets = weighted(settings, vec![set])?;
+        Ok(StatesRows::given(sets.remove(0)))
+    };
     if let Some(set) = sets.and_then(|sets| sets.into_iter().next()) {
-        return Ok(StatesRows::given(set));
+        return given(set);
     }
     match (&settings.data, &settings.system) {
-        (Some(path), None) => Ok(StatesRows::given(DataSet::file(path)?)),
+        (Some(path), None) => given(DataSet::file(path)?),
+        (None, Some(_)) if settings.weights.is_some() => Err(weights_of_drawn_rows("weights")),
         (None, Some(name)) => {
             let (seed, states) = (
                 settings.system_seed.unwrap_or(0),
@@ -236,18 +243,14 @@ fn content_of(resolved: &Resolved, rows: &StatesRows) -> Content {
     }
 }
 
-/// Digests of given rows, and the names to find them by.
+/// Digests of given rows and of their weights, and the names to find them by.
 fn digests(rows: &StatesRows, settings: &Settings) -> Vec<(String, String)> {
-    let record = rows.record();
-    let name = match &settings.data {
-        Some(path) => path.display().to_string(),
-        None => record.name.clone(),
-    };
-    let digest = record.sha256.clone();
-    digest
-        .map(|d| (d, name.replace('\n', " ")))
-        .into_iter()
-        .collect()
+    match rows {
+        StatesRows::Table { set, record } if record.sha256.is_some() => {
+            train::digests(std::slice::from_ref(set), settings)
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// Trains on states, to the end or as far as it gets.
@@ -398,7 +401,7 @@ fn continued(job: &Job, sets: Option<Vec<DataSet>>) -> Result<Begun> {
 fn adopt(begun: &mut Begun, checkpoint: StatesCheckpoint, folder: &Path) -> Result<()> {
     let (saved, content) = (checkpoint.content, &mut begun.content);
     let (found, expected) = (&content.record.data[0], &saved.record.data[0]);
-    if found.sha256 != expected.sha256 {
+    if found.sha256 != expected.sha256 || found.weights != expected.weights {
         return Err(Error::OtherData {
             name: found.name.clone(),
             folder: folder.to_path_buf(),

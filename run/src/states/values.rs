@@ -8,18 +8,17 @@ use crate::watch::{Done, Watch};
 use crate::words;
 use crate::words::Setting;
 use diffclf::discrete::energy::time_scores;
-use diffclf::discrete::model::Content;
+use diffclf::discrete::model::{Content, StatesSpec};
 use diffclf::discrete::sample::{Clipped, Method, Reversal};
 use diffclf::discrete::{Energy, LearnedStates};
 
 /// The symbols of rows of numbers, those of noise included.
 pub(super) fn symbols(
-    content: &Content,
+    spec: &StatesSpec,
     name: &str,
     values: &[f64],
     dim: usize,
 ) -> Result<Vec<u8>> {
-    let spec = &content.spec;
     if dim != spec.space.sites {
         return Err(Error::Core(diffclf::Error::Shape {
             what: name.into(),
@@ -45,12 +44,12 @@ pub(super) fn symbols(
 /// ratios of all changes, `rows x sites x symbols`.
 pub fn densities(
     quantity: Quantity,
-    (content, energy): (&Content, &LearnedStates),
+    (spec, energy): (&StatesSpec, &dyn Energy),
     (name, values, dim): (&str, &[f64], usize),
     time: Option<f64>,
 ) -> Result<Evaluated> {
-    let rows = symbols(content, name, values, dim)?;
-    let (count, grid) = (rows.len() / dim, &content.spec.grid);
+    let rows = symbols(spec, name, values, dim)?;
+    let (count, grid) = (rows.len() / dim, &spec.grid);
     let time = time.unwrap_or(grid.t_min());
     if !(grid.t_min()..=grid.t_max()).contains(&time) {
         let expected = format!(
@@ -62,7 +61,7 @@ pub fn densities(
     }
     let mut shape = vec![count];
     if quantity == Quantity::Score {
-        shape.extend([dim, content.spec.symbols()]);
+        shape.extend([dim, spec.symbols()]);
     }
     let mut out = vec![0.0; shape.iter().product()];
     match quantity {

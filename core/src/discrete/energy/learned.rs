@@ -2,6 +2,7 @@
 
 use super::{Energy, Nodes, coupling, features_of};
 use crate::discrete::model::StatesSpec;
+use crate::discrete::network::ChangeSlots;
 use crate::discrete::{Process, Space};
 use crate::engine::{Isa, Pool, Program, Rows};
 use crate::{Error, Result};
@@ -21,8 +22,8 @@ struct Evaluation {
     program: Program<f32>,
     features: usize,
     points: usize,
-    /// Index slots of the old and new symbols of changed rows.
-    change: Option<[usize; 2]>,
+    /// Slots of changed rows.
+    change: Option<ChangeSlots>,
 }
 
 impl LearnedStates {
@@ -48,8 +49,9 @@ impl LearnedStates {
             let (points, slot) = nodes.graph.input(Rows::Unit(1), width);
             let first = nodes.first(points, None, None);
             let (first, change) = if change {
-                let slots = [nodes.graph.index(width), nodes.graph.index(width)];
-                (nodes.changed(first, &vec![0; width], slots), Some(slots))
+                let slots = nodes.change_slots(width);
+                let changed = nodes.changed(first, &vec![0; width], slots, None);
+                (changed, Some(slots))
             } else {
                 (first, None)
             };
@@ -100,13 +102,12 @@ impl LearnedStates {
             &|units, inputs| {
                 let rows = &rows[units.start * sites..units.end * sites];
                 fill_one_hot(rows, symbols, inputs.numbers(*points));
-                if let Some([old, new]) = *change {
-                    for (k, index) in inputs.index(old).iter_mut().enumerate() {
-                        let (row, site) = (k / (sites * symbols), k / symbols % sites);
-                        *index = (site * symbols) as u32 + u32::from(rows[row * sites + site]);
-                    }
-                    for (k, index) in inputs.index(new).iter_mut().enumerate() {
-                        *index = (k % (sites * symbols)) as u32;
+                if let Some(slots) = *change {
+                    for (k, row) in rows.chunks_exact(sites).enumerate() {
+                        for place in 0..sites * symbols {
+                            let change = (place / symbols, (place % symbols) as u8);
+                            slots.fill(inputs, k * sites * symbols + place, row, change, symbols);
+                        }
                     }
                 }
             },

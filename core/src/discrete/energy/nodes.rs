@@ -1,13 +1,14 @@
-//! The network of states as nodes of a graph: one-hot sites in, one number out; rows that differ at one site share the first layer.
+//! The [network of states](crate::discrete::network) as nodes of a graph, and what its number means.
 //!
 //! `log p_t(y) = log b_t(y) + c(t) net(t, y) + F(t)`, `b_t` the exact noised product of the data's site laws, so that a network of zero
 //! is the density of independent sites. `c(t) = alpha(t)` under uniform noise, where what is beyond that product vanishes with alpha;
 //! 1 under masks, where two sites that show something depend on each other however late it is.
 
 use crate::discrete::model::StatesSpec;
+use crate::discrete::network::{ChangeSlots, OverSites};
 use crate::energy::frequency;
 use crate::engine::{Graph, Node, Rows};
-use crate::network::{Input, Layout, Mlp, ScaledRows, Site, TimeBranch};
+use crate::network::{Layout, ScaledRows, Site, TimeBranch};
 
 /// `c(t)`.
 pub(crate) fn coupling(spec: &StatesSpec, time: f64) -> f64 {
@@ -34,27 +35,33 @@ pub(crate) struct Nodes<'a> {
     pub(crate) graph: Graph,
     pub(crate) layout: Layout,
     spec: &'a StatesSpec,
-    net: Mlp,
+    net: Box<dyn OverSites>,
     /// Slot of the features of all tabulated times.
     pub(crate) features: usize,
     table: Node,
 }
 
 /// Rows of a table of times, or its only row for all.
-struct TableTime {
+struct TableTime<'a> {
     table: Node,
     /// Index slot; none for a table of one row.
     index: Option<usize>,
+    /// Which row of the index each has; none: its own.
+    pattern: Option<&'a [u32]>,
     rows: Rows,
 }
 
-impl TimeBranch for TableTime {
+impl TimeBranch for TableTime<'_> {
     fn rows(&mut self, graph: &mut Graph, wt: Node, b0: Node) -> Node {
         let table = graph.matmul(self.table, wt, false);
         let table = graph.bias(table, b0);
-        match self.index {
-            Some(slot) => graph.lookup(table, slot),
-            None => graph.broadcast_rows(table, self.rows),
+        let Some(slot) = self.index else {
+            return graph.broadcast_rows(table, self.rows);
+        };
+        let rows = graph.lookup(table, slot);
+        match self.pattern {
+            Some(pattern) => graph.gather(rows, pattern),
+            None => rows,
         }
     }
 }
@@ -74,13 +81,24 @@ impl<'a> Nodes<'a> {
         }
     }
 
-    fn site<R>(&mut self, time: &mut TableTime, build: impl FnOnce(&Mlp, &mut Site<'_>) -> R) -> R {
+    fn site<R>(
+        &mut self,
+        (index, pattern): (Option<usize>, Option<&[u32]>),
+        rows: Rows,
+        build: impl FnOnce(&dyn OverSites, &mut Site<'_>) -> R,
+    ) -> R {
+        let mut time = TableTime {
+            table: self.table,
+            index,
+            pattern,
+            rows,
+        };
         let mut site = Site {
             graph: &mut self.graph,
             layout: &self.layout,
-            time,
+            time: &mut time,
         };
-        build(&self.net, &mut site)
+        build(&*self.net, &mut site)
     }
 
     /// What the first layer takes, for one-hot points looked at by rows of `pattern`, at the times of an index slot.
@@ -96,39 +114,34 @@ impl<'a> Nodes<'a> {
             scale: None,
             mean: None,
         };
-        let mut time = TableTime {
-            table: self.table,
-            index,
-            rows: rows.rows(&self.graph),
-        };
-        self.site(&mut time, |net, site| {
-            net.first(site, Input { points: &rows })
-        })
+        let count = rows.rows(&self.graph);
+        self.site((index, None), count, |net, site| net.first(site, &rows))
     }
 
-    /// The first layer's input with one site changed: row r is that of `pattern[r]`, with the weights of symbol `old` replaced by those
-    /// of `new` (index slots into the rows of `W_x`).
-    pub(crate) fn changed(&mut self, first: Node, pattern: &[u32], [old, new]: [usize; 2]) -> Node {
-        let wx = self.layout.node(&mut self.graph, "net.wx");
-        let g = &mut self.graph;
-        let own = g.gather(first, pattern);
-        let (new, old) = (g.lookup(wx, new), g.lookup(wx, old));
-        let moved = g.add(own, new);
-        g.sub(moved, old)
+    /// Slots for so many changed rows of a unit.
+    pub(crate) fn change_slots(&mut self, count: usize) -> ChangeSlots {
+        self.net.change_slots(&mut self.graph, count)
+    }
+
+    /// What the first layer takes with one site changed: row r is that of `pattern[r]` with the change that the slots tell, at the time of
+    /// that row.
+    pub(crate) fn changed(
+        &mut self,
+        first: Node,
+        pattern: &[u32],
+        slots: ChangeSlots,
+        index: Option<usize>,
+    ) -> Node {
+        let rows = Rows::Unit(pattern.len());
+        self.site((index, Some(pattern)), rows, |net, site| {
+            net.changed(site, first, pattern, slots)
+        })
     }
 
     /// The network's number from what the first layer takes.
     pub(crate) fn output(&mut self, first: Node) -> Node {
         let rows = self.graph.shape(first).rows;
-        let mut time = TableTime {
-            table: self.table,
-            index: None,
-            rows,
-        };
-        self.site(&mut time, |net, site| {
-            let hidden = net.after_first(site, first);
-            net.read_out(site, hidden)
-        })
+        self.site((None, None), rows, |net, site| net.output(site, first))
     }
 
     /// Columns of a one-hot row.

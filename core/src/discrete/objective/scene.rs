@@ -4,6 +4,7 @@
 use super::ScoreEntropy;
 use crate::discrete::energy::Nodes;
 use crate::discrete::model::StatesSpec;
+use crate::discrete::network::ChangeSlots;
 use crate::engine::{Graph, Node, Rows};
 use crate::network::Layout;
 use crate::objective::LevelScene;
@@ -17,8 +18,8 @@ pub struct Changes {
     pub sites: usize,
     /// Other symbols of a site.
     pub others: usize,
-    /// Index slots: the old and new rows of the first layer's weights.
-    pub index: [usize; 2],
+    /// How the network is told of them.
+    pub rows: ChangeSlots,
     /// Difference of `log b_t`.
     pub base: usize,
     /// Weight, target, and what does not depend on the model.
@@ -121,17 +122,18 @@ impl<'a> StatesScene<'a> {
         let first = self.own_first();
         let own = self.nodes.output(first);
         let factor = self.coupling(self.slots.own);
-        let g = &mut self.nodes.graph;
+        let nodes = &mut self.nodes;
         let changes = *self.slots.changes.get_or_insert_with(|| Changes {
             of,
             sites,
             others,
-            index: [g.index(count), g.index(count)],
-            base: g.input(Rows::Unit(count), 1).1,
-            numbers: [(); 3].map(|()| g.input(Rows::Unit(count), 1).1),
+            rows: nodes.change_slots(count),
+            base: nodes.graph.input(Rows::Unit(count), 1).1,
+            numbers: [(); 3].map(|()| nodes.graph.input(Rows::Unit(count), 1).1),
         });
         let pattern: Vec<u32> = (0..count).map(|k| (k / (sites * others)) as u32).collect();
-        let moved = self.nodes.changed(first, &pattern, changes.index);
+        let own_times = Some(self.slots.own);
+        let moved = (self.nodes).changed(first, &pattern, changes.rows, own_times);
         let output = self.nodes.output(moved);
         let g = &mut self.nodes.graph;
         let (own, factor) = (g.gather(own, &pattern), g.gather(factor, &pattern));

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::discrete::model::StatesSpec;
+use crate::discrete::network::SitesNetwork;
 use crate::discrete::objective::StatesObjectiveName;
 use crate::discrete::system::Lattice;
 use crate::discrete::train::{StatesPlan, StatesStep};
@@ -184,7 +185,8 @@ impl Source for Drawn {
 pub(super) fn small_spec(space: Space, process: Process) -> StatesSpec {
     let mut spec = StatesSpec::new(space, process).unwrap();
     spec.grid = TimeGrid::new(12, 0.02, 1.0, Spacing::Power { rho: 2.0 }).unwrap();
-    (spec.width, spec.depth, spec.features) = (8, 2, 6);
+    spec.network = SitesNetwork::Mlp { width: 8, depth: 2 };
+    spec.features = 6;
     let laws = spec.laws.chunks_exact_mut(space.states);
     for (i, law) in laws.enumerate() {
         let weights: Vec<f64> = (0..space.states)
@@ -194,6 +196,19 @@ pub(super) fn small_spec(space: Space, process: Process) -> StatesSpec {
         law.iter_mut().zip(&weights).for_each(|(p, w)| *p = w / sum);
     }
     spec
+}
+
+/// The same with each network.
+pub(super) fn small_specs(space: Space, process: Process) -> [StatesSpec; 2] {
+    let perceptron = small_spec(space, process);
+    let mut transformer = perceptron.clone();
+    transformer.network = SitesNetwork::Transformer {
+        width: 6,
+        depth: 2,
+        heads: 2,
+        head_width: 3,
+    };
+    [perceptron, transformer]
 }
 
 fn plan(terms: &str, levels: usize) -> StatesPlan {
@@ -225,15 +240,16 @@ fn gradients_agree_with_differences() {
         ("binary-bregman(generator=kl)", 2),
         ("bregman(generator=square)", 3),
     ];
-    for process in [Process::default(), Process::by_name("masked").unwrap()] {
+    let space = Space {
+        sites: 3,
+        states: 3,
+    };
+    let processes = [Process::default(), Process::by_name("masked").unwrap()];
+    let specs = processes
+        .into_iter()
+        .flat_map(|process| small_specs(space, process));
+    for spec in specs {
         for (terms, levels) in sums {
-            let spec = small_spec(
-                Space {
-                    sites: 3,
-                    states: 3,
-                },
-                process,
-            );
             let pool = Arc::new(Pool::new(1));
             let mut step =
                 StatesStep::<f64>::new(&spec, plan(terms, levels), true, pool, Isa::detect())
@@ -257,7 +273,7 @@ fn gradients_agree_with_differences() {
                 let slope = (up - value(&moved)) / 2e-5;
                 assert!(
                     (slope - gradient[k]).abs() < 1e-6 * scale.max(1.0),
-                    "{terms} {process:?} {k}: {slope} {}",
+                    "{terms} {spec:?} {k}: {slope} {}",
                     gradient[k]
                 );
             }

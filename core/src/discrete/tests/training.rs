@@ -1,10 +1,12 @@
 //! A learned energy: its programs against plain loops, its file, the same bytes on any number of threads, and that it learns.
 
-use super::losses::{Drawn, random_params, small_spec};
+use super::by_hand::by_hand;
+use super::losses::{Drawn, random_params, small_spec, small_specs};
 use super::*;
 use crate::discrete::LearnedStates;
 use crate::discrete::metric::{all_log_densities, enumerated};
 use crate::discrete::model::{Content, StatesCheckpoint, StatesModel, StatesSpec};
+use crate::discrete::network::SitesNetwork;
 use crate::discrete::system::Lattice;
 use crate::discrete::train::{StatesCourse, StatesSettings};
 use crate::engine::{Isa, Pool};
@@ -42,60 +44,18 @@ fn learned(spec: &StatesSpec, params: Vec<f32>) -> LearnedStates {
     LearnedStates::new(spec.clone(), params, Arc::new(Pool::new(1)), Isa::detect()).unwrap()
 }
 
-/// The network by plain loops, and F at a level.
-fn by_hand(spec: &StatesSpec, params: &[f64], level: usize, row: &[u8]) -> f64 {
-    let layout = spec.layout();
-    let of = |name: &str| &params[layout.get(name).unwrap().range()];
-    let time = spec.grid.times()[level];
-    let half = spec.features / 2;
-    let place = 3.0 * level as f64 / (spec.grid.levels() - 1) as f64;
-    let silu = |x: f64| x / (1.0 + (-x).exp());
-    let mut h: Vec<f64> = (0..spec.width)
-        .map(|j| {
-            let mut z = of("net.b0")[j];
-            for (i, s) in row.iter().enumerate() {
-                z += of("net.wx")[(i * spec.symbols() + usize::from(*s)) * spec.width + j];
-            }
-            for k in 0..half {
-                let phase = place * 16f64.powf(k as f64 / (half - 1) as f64);
-                z += phase.sin() * of("net.wt")[k * spec.width + j]
-                    + phase.cos() * of("net.wt")[(half + k) * spec.width + j];
-            }
-            silu(z)
-        })
-        .collect();
-    for l in 1..spec.depth {
-        let (w, b) = (of(&format!("net.w{l}")), of(&format!("net.b{l}")));
-        h = (0..spec.width)
-            .map(|j| {
-                silu(
-                    b[j] + (0..spec.width)
-                        .map(|i| h[i] * w[i * spec.width + j])
-                        .sum::<f64>(),
-                )
-            })
-            .collect();
-    }
-    let out = of("net.bo")[0] + h.iter().zip(of("net.wo")).map(|(h, w)| h * w).sum::<f64>();
-    let keep = spec.process.keep(time);
-    let laws = spec.laws.chunks_exact(spec.space.states).zip(row);
-    let base: f64 = laws
-        .map(|(law, s)| spec.process.blur(keep, law, *s).ln())
-        .sum();
-    let factor = if spec.process.is_masked() { 1.0 } else { keep };
-    base + factor * out + of("free_energy")[level]
-}
-
 #[test]
 fn programs_agree_with_plain_loops() {
-    for process in [Process::default(), Process::by_name("masked").unwrap()] {
-        let spec = small_spec(
-            Space {
-                sites: 3,
-                states: 3,
-            },
-            process,
-        );
+    let space = Space {
+        sites: 3,
+        states: 3,
+    };
+    let processes = [Process::default(), Process::by_name("masked").unwrap()];
+    for spec in processes
+        .into_iter()
+        .flat_map(|process| small_specs(space, process))
+    {
+        let process = spec.process;
         let params = random_params(&spec);
         let energy = learned(&spec, params.iter().map(|x| *x as f32).collect());
         let rows = noisy_rows(spec.space, &process);
@@ -233,15 +193,14 @@ fn wrong_settings_are_refused() {
 }
 
 /// A small lattice, a small network, a few seconds: the learned density is the lattice's.
-#[test]
-fn a_lattice_is_learned() {
+fn learns_a_lattice(network: SitesNetwork, (steps, batch): (u64, usize), nats: f64) {
     let table = Table::of(&Lattice::ising(2, 3, 0.45, 0.1)).unwrap();
     let law = table.blurred(Process::default().keep(0.02));
     let target: Arc<dyn Target> = Arc::new(table);
     let mut spec = small_spec(target.space(), Process::default());
     spec.laws.fill(0.5);
-    (spec.width, spec.depth) = (32, 2);
-    let settings = settings("score-entropy+diffclf", 4, 1500, 256);
+    spec.network = network;
+    let settings = settings("score-entropy+diffclf", 4, steps, batch);
     let source = Arc::new(Drawn(target.clone(), 9));
     let course = StatesCourse::new(
         &spec,
@@ -259,7 +218,33 @@ fn a_lattice_is_learned() {
     let found = enumerated(&all, &law);
     // Independent sites are 1.1 nats away.
     assert!(
-        found.normalised_divergence < 0.03 && found.log_total.abs() < 0.1,
+        found.normalised_divergence < nats && found.log_total.abs() < 0.1,
         "{found:?}"
+    );
+}
+
+#[test]
+fn a_perceptron_learns_a_lattice() {
+    learns_a_lattice(
+        SitesNetwork::Mlp {
+            width: 32,
+            depth: 2,
+        },
+        (1500, 256),
+        0.03,
+    );
+}
+
+#[test]
+fn a_transformer_learns_a_lattice() {
+    learns_a_lattice(
+        SitesNetwork::Transformer {
+            width: 16,
+            depth: 1,
+            heads: 2,
+            head_width: 8,
+        },
+        (400, 64),
+        0.1,
     );
 }

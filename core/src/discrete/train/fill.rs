@@ -239,8 +239,7 @@ impl<T: Real> TileFiller<'_, T> {
                     } else {
                         0.0
                     };
-                    inputs.index(changes.index[0])[at] = (site * symbols) as u32 + u32::from(now);
-                    inputs.index(changes.index[1])[at] = (site * symbols) as u32 + u32::from(new);
+                    (changes.rows).fill(inputs, at, noisy, (site, new), symbols);
                     inputs.numbers(changes.base)[at] =
                         T::from_f64(law[usize::from(new)] - law[usize::from(now)]);
                     let values = [weight, target, constant];

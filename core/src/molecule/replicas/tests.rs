@@ -3,6 +3,7 @@
 use super::super::tests::dipeptide;
 use super::super::{Bond, GAS_CONSTANT, SolventModel};
 use super::*;
+use crate::engine::company::tests::together;
 
 /// Two particles on a spring of no length: `U = k r^2`, harmonic in every coordinate of their difference.
 fn spring(force: f64) -> (Topology, ForceField) {
@@ -292,4 +293,34 @@ fn settings_that_make_no_sense_are_refused() {
         "solvent model",
     );
     assert!(Replicas::new(&field, &topology, usual, &start[..5], Isa::detect()).is_err());
+}
+
+/// Copies that are moved by several processes end where one process takes them, to the last bit.
+#[test]
+fn processes_share_the_copies() {
+    let run = |pool: &Pool| {
+        let (topology, field) = spring(20_000.0);
+        let settings = ReplicaSettings {
+            temperatures: vec![250.0, 330.0, 450.0],
+            solvents: vec![Solvent::Vacuum],
+            // Blocks for each of three processes, the last one not full.
+            ladders: 3 * COPIES - 2,
+            step: 0.01,
+            friction: 8.0,
+            moves: 10,
+            seed: 3,
+        };
+        let start = [0.0, 0.0, 0.0, 0.1, 0.05, 0.0];
+        let mut run = Replicas::new(&field, &topology, settings, &start, Isa::detect()).unwrap();
+        for _ in 0..40 {
+            run.advance(pool, true).unwrap();
+        }
+        let state = run.state();
+        assert!(run.swaps().iter().any(|swap| swap.taken > 0));
+        (state.positions, state.velocities, state.states)
+    };
+    let one = run(&Pool::new(1));
+    for found in together(3, move |company| run(&Pool::new(2).in_company(company))) {
+        assert_eq!(found, one);
+    }
 }
