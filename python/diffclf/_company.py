@@ -12,11 +12,12 @@ def join(communicator: Any) -> None:
     """Joins the processes of a communicator of mpi4py: from now on they share the batches of all work, and all get the same results.
 
     Every process runs the same script and makes the same calls, in the same order, with the same rows; what it finds are the bits that one process
-    alone finds, for any number of them. The first process writes files and shows progress. A process that fails ends all.
+    alone finds, for any number of them. The first process writes files and shows progress. Start the script through mpi4py, as below, so that an error in one
+process ends all; they would wait for it otherwise.
 
     Examples
     --------
-    In a script that is started with ``mpirun -n 4 python script.py``::
+    In a script that is started with ``mpirun -n 4 python -m mpi4py script.py``::
 
         from mpi4py import MPI
         import diffclf

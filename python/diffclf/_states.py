@@ -152,6 +152,9 @@ class StatesComposition(Composition):
 
     __slots__ = ()
 
+    def _kind(self) -> type[Composition]:
+        return StatesComposition
+
     def _evaluate(self, what: str, x: ArrayLike, t: float | None) -> Any:
         array, single = points(x, self.dim)
         values = _native.states_evaluate(native_of(self), what, array, t)

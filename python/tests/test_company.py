@@ -45,7 +45,7 @@ def test_processes_share_their_batches(tmp_path: Path) -> None:
         pytest.skip(f"mpi4py finds no library of MPI: {usable.stderr.splitlines()[-1]}")
     environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     subprocess.run([sys.executable, script, "alone", "one"], cwd=tmp_path, check=True, env=environment)
-    together = ["mpirun", "--oversubscribe", "-n", "3", sys.executable, str(script), "together", "three"]
+    together = ["mpirun", "--oversubscribe", "-n", "3", sys.executable, "-m", "mpi4py", str(script), "together", "three"]
     found = subprocess.run(together, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
     assert found.returncode == 0, found.stderr
     # Only the first shows progress: two trainings, a line each in the end.

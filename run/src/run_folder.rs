@@ -190,11 +190,13 @@ impl RunFolder {
             Err(source) => return Err(Error::Read { path, source }),
         };
         write_atomic(&path, |writer| Ok(writer.write_all(kept.as_bytes())?))?;
-        let file = OpenOptions::new().append(true).open(&path);
-        match file {
-            Ok(file) => Ok((Log { file, path }, seconds)),
-            Err(source) => Err(Error::Write { path, source }),
-        }
+        let open = || OpenOptions::new().append(true).open(&path).map(Some);
+        let writing = |source| Error::Write {
+            path: path.clone(),
+            source,
+        };
+        let file = company::once(|| None, || open().map_err(writing))?;
+        Ok((Log { file, path }, seconds))
     }
 }
 
@@ -222,19 +224,19 @@ fn kept_lines(bytes: &[u8], steps: u64) -> (String, f64) {
 
 /// One JSON object per line.
 pub struct Log {
-    file: File,
+    /// None where the first process of a company has it.
+    file: Option<File>,
     path: PathBuf,
 }
 
 impl Log {
     /// Appends a line.
     pub fn write(&mut self, entry: &serde_json::Value) -> Result<()> {
-        if !company::leads() {
+        let Some(file) = &mut self.file else {
             return Ok(());
-        }
+        };
         let line = format!("{entry}\n");
-        self.file
-            .write_all(line.as_bytes())
+        file.write_all(line.as_bytes())
             .map_err(|source| Error::Write {
                 path: self.path.clone(),
                 source,
@@ -243,7 +245,10 @@ impl Log {
 
     /// Makes sure that the lines so far are on disk: a checkpoint must not be ahead of its log.
     pub fn sync(&mut self) -> Result<()> {
-        self.file.sync_data().map_err(|source| Error::Write {
+        let Some(file) = &self.file else {
+            return Ok(());
+        };
+        file.sync_data().map_err(|source| Error::Write {
             path: self.path.clone(),
             source,
         })
