@@ -12,7 +12,7 @@ use crate::limits::Limits;
 use crate::mueller_brown::Surface;
 use crate::properties::Properties;
 use crate::stages::Methods;
-use crate::{Bench, Manner, boltzmann, dynamics, gaussian};
+use crate::{Bench, Manner, aldp_solvation, boltzmann, dynamics, gaussian};
 use diffclf_report::page::Figure;
 use diffclf_run::error::{Error, Result};
 use diffclf_run::words;
@@ -51,6 +51,7 @@ pub const CATALOGUE: &[Entry] = &experiments![
     "mueller-brown",
     "aldp-cg",
     "chignolin",
+    "aldp-solvation",
     "properties",
     "limits",
     "ising-discrete",
@@ -165,6 +166,8 @@ enum Kind {
     AldpCg(Box<Methods<dynamics::Budget>>),
     /// Dynamics on a learned energy of ten C-alpha beads of chignolin.
     Chignolin(Box<Methods<dynamics::Budget>>),
+    /// Free energies of solvation along a learned path.
+    AldpSolvation(Box<Methods<aldp_solvation::Budget>>),
     /// What objectives cost.
     Properties(Properties),
     /// What losses become as times get close.
@@ -214,6 +217,7 @@ impl Definition {
             Kind::Chignolin(methods) => {
                 Ok(Box::new(Dynamics::<Chignolin>::of(methods.at(manner)?)))
             }
+            Kind::AldpSolvation(methods) => Ok(Box::new(methods.at(manner)?)),
             _ if manner.share != 1.0 => Err(Error::Refused(words!(
                 Setting::new("share"),
                 " is for experiments that train models in two stages; leave it out here"

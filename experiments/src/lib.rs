@@ -12,6 +12,7 @@ pub mod outcome;
 pub mod reproduction;
 
 mod aldp_cg;
+mod aldp_solvation;
 mod blindness;
 mod boltzmann;
 mod chignolin;

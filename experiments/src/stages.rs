@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Time between two looks at a training that another job has in hand.
+/// Time between two looks at a folder that another job has in hand.
 const BUSY_PAUSE: Duration = Duration::from_secs(2);
 
 /// `[experiment]` of a comparison of methods; `B` says how much is computed.
@@ -101,9 +101,8 @@ pub fn two_stages(bench: &Bench, shared: &str, name: &str, settings: Settings) -
     let run = |name: &str, mut settings: Settings, first_stage: Option<State>| {
         let path: PathBuf = bench.folder.join("runs").join(name);
         settings.kernel = bench.kernel.clone();
-        let mut waited = false;
-        loop {
-            let trained = train(Job {
+        when_free(bench, || {
+            train(Job {
                 settings: settings.clone(),
                 path: path.clone(),
                 first_stage: first_stage.clone(),
@@ -114,22 +113,9 @@ pub fn two_stages(bench: &Bench, shared: &str, name: &str, settings: Settings) -
                 checkpoint_every: Duration::from_secs(10),
                 watch: bench.watch.clone(),
                 pool: bench.pool.clone(),
-            });
-            match trained {
-                // Another job of the same experiment is at it: what it makes is ours too.
-                Err(Error::Busy { path }) if !bench.watch.stopped() => {
-                    if !waited {
-                        let busy = path.display();
-                        bench
-                            .watch
-                            .note(&format!("another process trains {busy}: waiting for it"));
-                    }
-                    waited = true;
-                    std::thread::sleep(BUSY_PAUSE);
-                }
-                other => return other.map(|()| path),
-            }
-        }
+            })
+        })?;
+        Ok::<_, Error>(path)
     };
     // The state at the end of a run of one stage is that of a run of two between its stages.
     let mut score = settings.clone();
@@ -141,6 +127,26 @@ pub fn two_stages(bench: &Bench, shared: &str, name: &str, settings: Settings) -
         _ => run(name, settings, Some(last_state(&first)?))?,
     };
     read_model(&path.join("model.safetensors"))
+}
+
+/// Does work in a folder of its own; where another job of the same experiment is at it, waits: what it makes is ours too.
+pub fn when_free(bench: &Bench, mut work: impl FnMut() -> Result<()>) -> Result<()> {
+    let mut waited = false;
+    loop {
+        match work() {
+            Err(Error::Busy { path }) if !bench.watch.stopped() => {
+                if !waited {
+                    let busy = path.display();
+                    bench
+                        .watch
+                        .note(&format!("another process is at {busy}: waiting for it"));
+                }
+                waited = true;
+                std::thread::sleep(BUSY_PAUSE);
+            }
+            other => return other,
+        }
+    }
 }
 
 /// The last checkpoint's state.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -297,6 +299,7 @@ def anneal(
     diffusion: bool = False,
     rows: ArrayLike = None,
     towards: str | None = None,
+    molecule: dict[str, Any] | None = None,
     sweeps: int = 500,
     levels: int | None = None,
     kernel: str | None = None,
@@ -328,6 +331,9 @@ def anneal(
         smc, ais (never resampled) or exchange (replica exchange over time).
     diffusion
         Move particles between levels by the reverse diffusion, not by MCMC alone.
+    molecule
+        The molecule that rows of an interpolant are frames of, as in ``fit``, in its two solvents: its energies hold at both ends, and log Z is
+        ``log(Z_to/Z_from)``.
     sweeps
         Sweeps of exchange after as many for warming up.
     """
@@ -340,6 +346,8 @@ def anneal(
         return _anneal_states(model, n, locals())
     if target is not None and target_energy is not None:
         raise InputError("both target and target_energy are given, expected one of them")
+    if molecule is not None and (target is not None or target_energy is not None):
+        raise InputError("molecule tells the energies of both ends; leave out target and target_energy")
     if isinstance(target, str):
         target = system(target, model.dim)
     if method == "exchange" and runs is not None:
@@ -354,6 +362,7 @@ def anneal(
             "rows": _file(rows, "rows", folder),
             "towards": towards,
             "target_energy": target_energy,
+            "molecule": None if molecule is None else json.dumps(molecule, default=os.fspath),
             "smc": _smc(kernel, moves, step, threshold, resampling, adaptive, least_overlap, runs, seed),
             "progress": progress_of(progress),
         }
@@ -367,7 +376,7 @@ def anneal(
 
 def _anneal_states(model: StatesModel, n: int, given: dict[str, Any]) -> Particles:
     """:func:`anneal` of a model of states: what it does not know must be left out."""
-    strangers = ("target_energy", "diffusion", "rows", "towards", "moves", "step", "resampling", "adaptive", "least_overlap")
+    strangers = ("target_energy", "molecule", "diffusion", "rows", "towards", "moves", "step", "resampling", "adaptive", "least_overlap")
     for name in strangers:
         if given[name] is not None and given[name] is not False:
             raise InputError(f"{name} does not go with states; leave it out")

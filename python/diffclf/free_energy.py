@@ -12,6 +12,7 @@ True
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -126,6 +127,7 @@ def learn(
     *,
     energies: tuple[ArrayLike, ArrayLike] | None = None,
     other_energies: tuple[ArrayLike, ArrayLike] | None = None,
+    molecule: dict[str, Any] | None = None,
     sample_weight: tuple[ArrayLike, ArrayLike] | None = None,
     levels: int = 33,
     samples: int = 4096,
@@ -144,6 +146,8 @@ def learn(
         The energies (kT) of each state at its own samples. Without them the difference is that of the learned densities.
     other_energies
         The energies of B at samples of A and of A at samples of B, for a direct BAR beside it.
+    molecule
+        The molecule that the samples are frames of, as in ``fit``, in the solvents of A and B: it tells all energies.
     sample_weight
         Weights of the samples of A and of B, either of them None.
     levels, samples, end_samples
@@ -158,6 +162,7 @@ def learn(
             "weights": [_values(part, f"sample_weight{k}", folder) for k, part in enumerate(weights)],
             "own": [_values(part, f"energies{k}", folder) for k, part in enumerate(own)],
             "other": [_values(part, f"other_energies{k}", folder) for k, part in enumerate(other)],
+            "molecule": None if molecule is None else json.dumps(molecule, default=os.fspath),
             "levels": _whole(levels, "levels"),
             "samples": _whole(samples, "samples"),
             "end_samples": _whole(end_samples, "end_samples"),

@@ -16,6 +16,7 @@ use diffclf_run::anneal::{AnnealMethod, Annealed, Annealing, own_target};
 use diffclf_run::bridge::BridgeChoice;
 use diffclf_run::compare::{Comparing, Reference};
 use diffclf_run::compose::Compound;
+use diffclf_run::molecule::MoleculeChoice;
 use diffclf_run::named::word;
 use diffclf_run::{Error, Result};
 use numpy::{PyArrayDyn, PyArrayMethods};
@@ -341,6 +342,7 @@ pub struct AnnealRequest {
     rows: Option<PathBuf>,
     towards: Option<String>,
     target_energy: Option<String>,
+    molecule: Option<String>,
     smc: String,
     progress: Option<Py<PyAny>>,
 }
@@ -389,7 +391,14 @@ pub fn energy_anneal<'py>(
             None => None,
         };
         let target = own.as_deref().or(target);
-        let done = asked.run_to(target, (content, &*energy), &watch)?;
+        let done = match &request.molecule {
+            Some(text) => {
+                let molecule: MoleculeChoice = settings(text)?;
+                let known = molecule.energy_of_rows(content.columns(), isa())?;
+                asked.run_between(&*known, (content, &*energy), &watch)?
+            }
+            None => asked.run_to(target, (content, &*energy), &watch)?,
+        };
         Ok(done.finish("done"))
     };
     let found = match target {

@@ -1,6 +1,7 @@
 //! Free energies from arrays: works, slopes, reduced energies.
 
 use crate::array::{Rows, array};
+use crate::energy::settings;
 use crate::error::detached;
 use crate::json::object;
 use crate::machine::{Key, isa, kept, pool};
@@ -92,6 +93,7 @@ pub struct LearnRequest {
     weights: [Option<PathBuf>; 2],
     own: [Option<PathBuf>; 2],
     other: [Option<PathBuf>; 2],
+    molecule: Option<String>,
     levels: usize,
     samples: usize,
     end_samples: usize,
@@ -114,6 +116,7 @@ pub fn free_energy_learn<'py>(
         };
         let asked = LearnedRequest {
             states: [state(0), state(1)],
+            molecule: request.molecule.as_deref().map(settings).transpose()?,
             levels: request.levels,
             samples: request.samples,
             end_samples: request.end_samples,

@@ -1,5 +1,7 @@
 //! A model's path run by sequential Monte Carlo, annealed importance sampling or replica exchange; with a target, a Boltzmann generator.
 
+mod between;
+
 use crate::bridge::{Bridge, BridgeChoice};
 use crate::endpoints::with_density;
 use crate::error::{Error, Result};
@@ -117,8 +119,8 @@ pub enum Annealed {
         particles: Box<Particles>,
         /// The endpoints' names, from where to where.
         names: [String; 2],
-        /// Noise of the SDE.
-        g: Diffusivity,
+        /// Noise of the SDE; none where MCMC alone moves the particles.
+        g: Option<Diffusivity>,
         /// The settings.
         smc: Smc,
     },
@@ -169,20 +171,11 @@ impl Annealing {
         watch: &dyn Watch,
     ) -> Result<Done<Annealed>> {
         let spec = &content.spec;
-        // Points, proposals, their scores and energies.
-        memory::refuse_rows("particles", self.particles, spec.dim, 64)?;
-        if self.method == AnnealMethod::Exchange {
-            let numbers = self.particles.saturating_mul(spec.dim);
-            memory::refuse_rows("sweeps", self.sweeps, numbers, 8)?;
-        }
-        let smc = match self.method {
-            AnnealMethod::Ais => Smc {
-                least_overlap: 0.0,
-                ..self.smc.clone().annealed_importance_sampling()
-            },
-            _ => self.smc.clone(),
-        };
+        let smc = self.checked_smc(content)?;
         if spec.process.is_interpolant() {
+            if target.is_some() {
+                return Err(interpolants_alone());
+            }
             return self.cross(content, learned, smc, watch);
         }
         if let Some(target) = target
@@ -252,6 +245,45 @@ impl Annealing {
         Ok(done)
     }
 
+    /// How particles are run, if there is room for them.
+    fn checked_smc(&self, content: &Content) -> Result<Smc> {
+        let dim = content.spec.dim;
+        // Points, proposals, their scores and energies.
+        memory::refuse_rows("particles", self.particles, dim, 64)?;
+        if self.method == AnnealMethod::Exchange {
+            let numbers = self.particles.saturating_mul(dim);
+            memory::refuse_rows("sweeps", self.sweeps, numbers, 8)?;
+        }
+        Ok(match self.method {
+            AnnealMethod::Ais => Smc {
+                least_overlap: 0.0,
+                ..self.smc.clone().annealed_importance_sampling()
+            },
+            _ => self.smc.clone(),
+        })
+    }
+
+    /// Refuses what an interpolant has no use for.
+    fn refuse_for_interpolants(&self, smc: &Smc) -> Result<()> {
+        let strange = self.method == AnnealMethod::Exchange
+            || self.target.is_some()
+            || self.diffusion
+            || smc.adaptive.is_some();
+        match strange {
+            true => Err(interpolants_alone()),
+            false => Ok(()),
+        }
+    }
+
+    /// Levels of an interpolant.
+    fn levels_of(&self, content: &Content) -> Result<usize> {
+        let count = self.levels.unwrap_or(content.spec.grid.levels());
+        match count < 2 {
+            true => Err(Error::setting("levels", count, "at least 2")),
+            false => Ok(count),
+        }
+    }
+
     fn descend(&self, way: &Descent<'_>, smc: Smc, watch: &dyn Watch) -> Result<Done<Annealed>> {
         let kinds = &way.content.standardisation.kinds;
         let departure = Departure::new(way.prior.mixture()?, kinds, self.particles, smc.seed)?;
@@ -316,27 +348,9 @@ impl Annealing {
         smc: Smc,
         watch: &dyn Watch,
     ) -> Result<Done<Annealed>> {
-        if self.method == AnnealMethod::Exchange
-            || self.target.is_some()
-            || self.diffusion
-            || smc.adaptive.is_some()
-        {
-            return Err(Error::Refused(words!(
-                "an interpolant is annealed by smc or ais between the two data sets it was trained on; leave out ",
-                Setting::new("target"),
-                ", ",
-                Setting::new("diffusion"),
-                ", ",
-                Setting::new("adaptive"),
-                " and ",
-                Setting::to("method", "exchange")
-            )));
-        }
+        self.refuse_for_interpolants(&smc)?;
         let bridge = Bridge::open(&self.bridge, content, learned)?;
-        let count = self.levels.unwrap_or(content.spec.grid.levels());
-        if count < 2 {
-            return Err(Error::setting("levels", count, "at least 2"));
-        }
+        let count = self.levels_of(content)?;
         let known = bridge.times(&content.spec.grid);
         let exact = bridge.exact().map(|path| path as &dyn Energy);
         // To the model's last time; or, if an exact law waits there, to the endpoint itself: beyond its last time the model is then
@@ -386,7 +400,7 @@ impl Annealing {
         Ok(levels.done(Annealed::Crossing {
             particles: Box::new(particles),
             names: bridge.names(),
-            g: kernels.g,
+            g: Some(kernels.g),
             smc,
         }))
     }
@@ -461,6 +475,20 @@ impl Annealing {
         };
         Ok(Done::new(found, bar))
     }
+}
+
+/// What an interpolant is annealed by, and between what.
+fn interpolants_alone() -> Error {
+    Error::Refused(words!(
+        "an interpolant is annealed by smc or ais between the two data sets it was trained on; leave out ",
+        Setting::new("target"),
+        ", ",
+        Setting::new("diffusion"),
+        ", ",
+        Setting::new("adaptive"),
+        " and ",
+        Setting::to("method", "exchange")
+    ))
 }
 
 /// The way of a diffusion from noise to data, or to a target.

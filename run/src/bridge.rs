@@ -10,7 +10,7 @@ use crate::words::Setting;
 use diffclf::energy::exact::ExactPath;
 use diffclf::energy::{Energy, LearnedEnergy, LearnedVelocity, Velocity};
 use diffclf::model::Content;
-use diffclf::process::TimeGrid;
+use diffclf::process::{Process, TimeGrid};
 use diffclf::rng::Purpose;
 use diffclf::sample::{Diffusivity, depart};
 use diffclf::system::System;
@@ -28,6 +28,28 @@ pub enum Endpoint {
     Start,
     /// The second data set, time 1
     End,
+}
+
+impl Endpoint {
+    /// The times of the endpoints, from where to where.
+    pub(crate) fn ends(self, process: &Process) -> (f64, f64) {
+        match self {
+            Endpoint::Start => (process.horizon(), 0.0),
+            Endpoint::End => (0.0, process.horizon()),
+        }
+    }
+
+    /// Names of a model's data sets, from where to where.
+    pub(crate) fn names(self, content: &Content) -> [String; 2] {
+        let name = |k: usize| {
+            let data = content.record.data.get(k);
+            data.map_or(String::new(), |data| data.name.clone())
+        };
+        match self {
+            Endpoint::Start => [name(1), name(0)],
+            Endpoint::End => [name(0), name(1)],
+        }
+    }
 }
 
 /// Where the velocity comes from.
@@ -99,6 +121,14 @@ impl BridgeChoice {
         self.refuse(
             [false, false, false, true],
             &format!("interpolant-sde, and the method is {method}"),
+        )
+    }
+
+    /// Refuses what the model's velocity needs where it moves nothing.
+    pub(crate) fn refuse_velocity(&self) -> Result<()> {
+        self.refuse(
+            [false, false, true, true],
+            "particles that the model's velocity moves; between known energies MCMC alone does",
         )
     }
 
@@ -222,23 +252,12 @@ impl<'a> Bridge<'a> {
 
     /// The times of the endpoints, from where to where.
     pub fn ends(&self) -> (f64, f64) {
-        let horizon = self.content.spec.process.horizon();
-        match self.towards {
-            Endpoint::Start => (horizon, 0.0),
-            Endpoint::End => (0.0, horizon),
-        }
+        self.towards.ends(&self.content.spec.process)
     }
 
     /// Names of the data sets, from where to where.
     pub fn names(&self) -> [String; 2] {
-        let name = |k: usize| {
-            let data = self.content.record.data.get(k);
-            data.map_or(String::new(), |data| data.name.clone())
-        };
-        match self.towards {
-            Endpoint::Start => [name(1), name(0)],
-            Endpoint::End => [name(0), name(1)],
-        }
+        self.towards.names(self.content)
     }
 
     /// Points at the first time, in the model's coordinates: `number` of them, or as many as there are rows.
@@ -249,7 +268,17 @@ impl<'a> Bridge<'a> {
             Endpoint::End => (0, "first"),
         };
         let mut points = match (self.rows, self.exact(), number) {
-            (Some(path), _, _) => self.file_rows(path, number)?,
+            (Some(path), _, _) => {
+                let mut points = file_rows(self.content, path)?;
+                let columns = self.content.columns();
+                let rows = points.len() / columns;
+                let number = number.unwrap_or(rows);
+                if number > rows {
+                    return Err(too_few_rows(path, number, rows));
+                }
+                points.truncate(number * columns);
+                points
+            }
             (None, Some(exact), Some(number)) => return Ok(exact.sample(time, number, seed)),
             _ => {
                 let data = self.content.record.data.get(index);
@@ -288,35 +317,6 @@ impl<'a> Bridge<'a> {
         Ok(points)
     }
 
-    fn file_rows(&self, path: &Path, number: Option<usize>) -> Result<Vec<f64>> {
-        let dim = self.content.columns();
-        let (mut points, columns) = read_rows(path)?;
-        if columns != dim {
-            return Err(Error::Usage(format!(
-                "{}: the rows have {columns} columns, but the model has {dim}; give rows of the kind it was trained on",
-                path.display()
-            )));
-        }
-        let rows = points.len() / dim;
-        let number = number.unwrap_or(rows);
-        if number > rows {
-            return Err(Error::Refused(words!(
-                Setting::new("number"),
-                " is ",
-                number,
-                ", but ",
-                path.display().to_string(),
-                " has ",
-                rows,
-                " rows to start from; choose ",
-                Setting::to("number", rows.to_string()),
-                ", or give more rows"
-            )));
-        }
-        points.truncate(number * dim);
-        Ok(points)
-    }
-
     /// Log-density at a time, in the model's coordinates: exact, or the model's own.
     pub fn log_density(&self, time: f64, points: &[f64], out: &mut [f64]) {
         let energy = self
@@ -324,4 +324,33 @@ impl<'a> Bridge<'a> {
             .map_or(self.energy as &dyn Energy, |path| path as &dyn Energy);
         energy.log_density(&[time], points, out);
     }
+}
+
+/// Rows of a file, of the kind that a model was trained on.
+pub(crate) fn file_rows(content: &Content, path: &Path) -> Result<Vec<f64>> {
+    let dim = content.columns();
+    let (points, columns) = read_rows(path)?;
+    if columns != dim {
+        return Err(Error::Usage(format!(
+            "{}: the rows have {columns} columns, but the model has {dim}; give rows of the kind it was trained on",
+            path.display()
+        )));
+    }
+    Ok(points)
+}
+
+/// More are asked for than there are.
+pub(crate) fn too_few_rows(path: &Path, number: usize, rows: usize) -> Error {
+    Error::Refused(words!(
+        Setting::new("number"),
+        " is ",
+        number,
+        ", but ",
+        path.display().to_string(),
+        " has ",
+        rows,
+        " rows to start from; choose ",
+        Setting::to("number", rows.to_string()),
+        ", or give more rows"
+    ))
 }

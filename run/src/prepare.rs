@@ -419,8 +419,13 @@ fn truth(
             threads: None,
             kernel: settings.kernel.clone(),
         };
-        let energy = molecule.energy(&content.standardisation, sets.len(), machine.isa()?)?;
-        return Ok(Some(energy));
+        let (map, view) = (&content.standardisation, content.view());
+        return Ok(Some(molecule.energy(
+            map,
+            view,
+            sets.len(),
+            machine.isa()?,
+        )?));
     }
     let mut known = Vec::with_capacity(sets.len());
     for set in sets {

@@ -13,6 +13,7 @@ use diffclf_report::annealing;
 use diffclf_report::text::table_text;
 use diffclf_run::anneal::{AnnealMethod, Annealed, Annealing, own_target};
 use diffclf_run::error::{Error, Result};
+use diffclf_run::molecule::MoleculeChoice;
 use diffclf_run::named::word;
 use serde_json::{Value, json};
 
@@ -40,6 +41,12 @@ velocity beside the energy:
   diffclf train a.npy --end b.npy --objective dsm+diffclf+velocity -o runs/bridge
   diffclf anneal runs/bridge --rows b.npy -n 2000 -o like_a.npy --weights w.npy
   diffclf anneal runs/bridge --rows a.npy -n 2000 --towards end -o like_b.npy
+Where the rows are frames of a molecule in two solvents, --molecule puts its force field in the place of
+the model at both ends: log Z is then log(Z_to/Z_from), whatever the model is worth. MCMC alone moves
+the frames, no velocity is needed:
+  diffclf anneal runs/path --rows frames-lambda-0.npy --towards end -n 512 --levels 64 --moves 4 \\
+      --molecule '{topology = \"aldp.prmtop\", solvents = [\"0\", \"1\"], temperature = 300.0}' \\
+      --step 0.001 --runs 8 -o like-lambda-1.npy --weights w.npy
 Between two built-in mixtures --velocity exact uses exact velocity and score, and ends at the exact
 law (the paper's experiment):
   diffclf anneal runs/mixtures --velocity exact -n 8192 --moves 0 -o exact.npy --weights w.npy
@@ -60,6 +67,9 @@ pub struct Args {
     /// An energy of your own as the target, in kT: an expression of the columns, or a table (.csv)
     #[arg(long, value_name = "EXPRESSION", conflicts_with = "target")]
     target_energy: Option<String>,
+    /// The molecule that rows of an interpolant are frames of (nm), in its two solvents: its energies hold at both ends
+    #[arg(long, value_name = "MOLECULE", conflicts_with_all = ["target", "target_energy"], help_heading = "Interpolants")]
+    molecule: Option<MoleculeChoice>,
     /// Seed of the target's own parameters
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     system_seed: u64,
@@ -90,6 +100,7 @@ pub fn run(args: Args) -> Result<()> {
     }
     if let Some(opened) = args.model.open_states()? {
         if args.target_energy.is_some()
+            || args.molecule.is_some()
             || args.contest
             || args.diffusion
             || args.method == AnnealMethod::Exchange
@@ -124,12 +135,18 @@ pub fn run(args: Args) -> Result<()> {
     };
     let (model, energy) = args.model.open()?;
     let watch = Terminal::new(args.out.quiet);
-    let done = match &args.target_energy {
-        None => asked.run(&model.content, &energy, &watch)?,
-        Some(text) => {
+    let of_model = (&model.content, &energy);
+    let done = match (&args.target_energy, &args.molecule) {
+        (Some(text), _) => {
             let target = own_target(text, &model.content)?;
-            asked.run_to(Some(&*target), (&model.content, &energy), &watch)?
+            asked.run_to(Some(&*target), of_model, &watch)?
         }
+        (None, Some(molecule)) => {
+            let known =
+                molecule.energy_of_rows(model.content.columns(), args.model.machine()?.1)?;
+            asked.run_between(&*known, of_model, &watch)?
+        }
+        (None, None) => asked.run(&model.content, &energy, &watch)?,
     };
     let seed = args.smc.seed;
     let samples = match &done.found {
@@ -190,6 +207,7 @@ fn told(args: &Args, asked: &Annealing, found: &Annealed) -> (String, Value) {
                 "to": to,
                 "interpolant": asked.bridge.record(),
                 "g": g,
+                "molecule": args.molecule,
                 "settings": smc,
                 "result": annealing::record(particles),
             });

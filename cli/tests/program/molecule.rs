@@ -83,6 +83,50 @@ fn a_run_gives_the_same_bytes_whatever_happens() {
     );
 }
 
+/// Frames, a path learned between them with the exact forces, its free energy and a Boltzmann generator: every command of `docs/molecules.md`.
+#[test]
+fn solvation_is_learned_from_frames_to_free_energies() {
+    let place = Place::new();
+    place.molecule();
+    place.run(&format!("{RUN} --frames 40 -o frames --threads 1"));
+    let molecule = r#"--molecule {topology="aldp.prmtop",solvents=["0","1"],temperature=300.0}"#;
+    let ends = "frames/frames-lambda-0.npy frames/frames-lambda-1.npy";
+    place.run(&format!(
+        "train frames/frames-lambda-0.npy --end frames/frames-lambda-1.npy --particles 22 --align --network egnn --form inner-product \
+         --process {{kind=\"linear\",a=0.03}} {molecule} --objective dsm+target-score+diffclf --levels 2 --width 4 --depth 1 --features 4 --batch 4 \
+         --score-steps 1 --steps 2 --grid-levels 8 --held-out 0 -o path --no-report --quiet --threads 1"
+    ));
+    place.run(&format!(
+        "free-energy learn {ends} --model path {molecule} --path-levels 3 --path-samples 8 --json found.json --threads 1"
+    ));
+    let read = |name: &str| -> Value {
+        serde_json::from_slice(&fs::read(place.path(name)).unwrap()).unwrap()
+    };
+    // Nothing is learned yet, but the energies of both ends are the molecule's: BAR between them is solvation, as above; and whose ends rest on a
+    // few rows has no interval.
+    let found = read("found.json");
+    let solvation = found["bar"]["delta"]["mean"].as_f64().unwrap();
+    assert!((20.0..40.0).contains(&solvation), "{found:#}");
+    assert!(found["interval_95"].is_null(), "{found:#}");
+    let anneal = format!(
+        "anneal path --rows frames/frames-lambda-0.npy --towards end -n 8 --levels 3 --moves 1 --step 0.001 --least-overlap 0 --runs 2 --quiet --threads 1 {molecule}"
+    );
+    place.run(&format!("{anneal} -o like.npy --weights w.npy"));
+    let record = read("like.json");
+    assert!(record["result"]["log_z"]["value"].is_number(), "{record:#}");
+    assert_eq!(record["molecule"]["solvents"][1], "1");
+    let refused = |arguments: String, words: &[&str]| place.refused(&arguments, 2, words);
+    refused(
+        format!("{anneal} --velocity learned -o x.npy"),
+        &["MCMC alone"],
+    );
+    refused(format!("{anneal} --target mog2 -o x.npy"), &["--molecule"]);
+    refused(
+        format!("free-energy learn {ends} --model path {molecule} --energy-a w.npy"),
+        &["--molecule tells the energies"],
+    );
+}
+
 #[test]
 fn wrong_files_are_refused_in_words() {
     let place = Place::new();

@@ -4,9 +4,11 @@ use crate::error::{Error, Result};
 use crate::files::MappedNpy;
 use crate::machine::Machine;
 use crate::memory::refuse_rows;
+use crate::molecule::MoleculeChoice;
 use crate::weights::{GivenWeights, weights_of_drawn_rows};
 use crate::words;
 use crate::words::Setting;
+use diffclf::energy::Energy;
 use diffclf::free_energy::{
     Bar, EndCorrection, LearnedDifference, MbarSettings, PathEstimate, PathSamples, bar,
     end_correction,
@@ -16,12 +18,15 @@ use diffclf::rng::Purpose;
 use diffclf::system::System;
 use diffclf::weights::kept;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// What is asked for.
 #[derive(Debug, Clone, Default)]
 pub struct LearnedRequest {
     /// What is known of the states A and B.
     pub states: [StateFiles; 2],
+    /// The molecule that the rows are frames of, in the solvents of A and B: it tells all energies.
+    pub molecule: Option<MoleculeChoice>,
     /// Times along the path.
     pub levels: usize,
     /// Samples at each time.
@@ -43,6 +48,12 @@ pub struct StateFiles {
     pub own: Option<PathBuf>,
     /// The other state's energy at them.
     pub other: Option<PathBuf>,
+}
+
+impl StateFiles {
+    fn has_energies(&self) -> bool {
+        self.own.is_some() || self.other.is_some()
+    }
 }
 
 /// What was found.
@@ -104,8 +115,21 @@ impl LearnedRequest {
         // Points at all times, and energies of all of them at each.
         let numbers = self.levels.saturating_mul(self.levels + spec.dim);
         refuse_rows("path_samples", self.samples, numbers, 8)?;
-        let (a, b) = (self.end(content, 0)?, self.end(content, 1)?);
         let (pool, isa) = (machine.pool()?, machine.isa()?);
+        let truth = match &self.molecule {
+            Some(_) if self.states.iter().any(StateFiles::has_energies) => {
+                return Err(Error::Refused(words!(
+                    Setting::new("molecule"),
+                    " tells the energies of both states; leave out the files of energies"
+                )));
+            }
+            Some(molecule) => {
+                Some(molecule.energy(&content.standardisation, content.view(), 2, isa)?)
+            }
+            None => None,
+        };
+        let truth = truth.as_ref();
+        let (a, b) = (self.end(content, 0, truth)?, self.end(content, 1, truth)?);
         let energy = model.energy(pool.clone(), isa)?;
         let samples = PathSamples::new(
             &spec.process,
@@ -143,15 +167,29 @@ impl LearnedRequest {
     }
 
     /// Samples and energies of an endpoint.
-    fn end(&self, content: &Content, endpoint: usize) -> Result<End> {
+    fn end(
+        &self,
+        content: &Content,
+        endpoint: usize,
+        truth: Option<&Arc<dyn Energy>>,
+    ) -> Result<End> {
         let files = &self.states[endpoint];
         let file = files.rows.as_deref();
         let rows = endpoint_rows(content, endpoint, file, self.end_samples, self.seed)?;
         let count = rows.len() / content.spec.dim;
         if file.is_some() {
+            let known = |file: &Option<PathBuf>, state: usize| match truth {
+                None => energies_of(file, count),
+                Some(truth) => {
+                    let mut energies = vec![0.0; count];
+                    let time = [0.0, content.spec.process.horizon()][state];
+                    truth.energy(&[time], &rows, &mut energies);
+                    Ok(Some(energies))
+                }
+            };
             let end = End {
-                own: energies_of(&files.own, count)?,
-                other: energies_of(&files.other, count)?,
+                own: known(&files.own, endpoint)?,
+                other: known(&files.other, 1 - endpoint)?,
                 rows,
             };
             let Some(path) = &files.weights else {

@@ -4,9 +4,10 @@ use super::{Molecule, solvent};
 use crate::error::{Error, Result};
 use crate::words;
 use crate::words::Setting;
-use diffclf::energy::{Coordinates, Energy, Scale};
+use diffclf::energy::{Coordinates, Energy, OfPoints, Scale};
 use diffclf::engine::Isa;
 use diffclf::molecule::{SolvatedEnergy, SolventModel, ThermoState};
+use diffclf::particles::View;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -43,8 +44,20 @@ impl FromStr for MoleculeChoice {
 }
 
 impl MoleculeChoice {
-    /// The energies in the coordinates of a model: those must turn and move with the molecule, so that one scale serves all.
-    pub fn energy(&self, map: &Coordinates, endpoints: usize, isa: Isa) -> Result<Arc<dyn Energy>> {
+    /// The energies of rows of so many numbers, frames in nm, at both ends of an interpolant.
+    pub fn energy_of_rows(&self, columns: usize, isa: Isa) -> Result<Arc<dyn Energy>> {
+        self.energy(&Coordinates::identity(columns), None, 2, isa)
+    }
+
+    /// The energies in the coordinates of a model, in which rows are seen through `view`: those must turn and move with the molecule, so that one
+    /// scale serves all.
+    pub fn energy(
+        &self,
+        map: &Coordinates,
+        view: Option<View>,
+        endpoints: usize,
+        isa: Isa,
+    ) -> Result<Arc<dyn Energy>> {
         let refused =
             |problem: String| Error::Refused(words!(Setting::new("molecule"), " ", problem));
         if self.solvents.len() != endpoints {
@@ -63,18 +76,19 @@ impl MoleculeChoice {
         let solvents: Vec<_> = states.iter().map(|state| state.solvent).collect();
         let molecule = Molecule::open(&self.topology, self.model, &solvents)?;
         let atoms = molecule.topology.atoms();
-        if map.dim() != 3 * atoms {
+        let columns = view.as_ref().map_or(map.dim(), View::columns);
+        if columns != 3 * atoms {
             return Err(refused(format!(
-                "has {atoms} atoms, but a row has {} numbers, expected {}",
-                map.dim(),
+                "has {atoms} atoms, but a row has {columns} numbers, expected {}",
                 3 * atoms
             )));
         }
-        let rigid = map
-            .shift
-            .iter()
-            .enumerate()
-            .all(|(k, x)| *x == map.shift[k % 3]);
+        // Points without a centre have no other place than zero.
+        let centred = map.dim() < columns;
+        let rigid = map.shift.iter().enumerate().all(|(k, x)| match centred {
+            true => *x == 0.0,
+            false => *x == map.shift[k % 3],
+        });
         let Scale::Common(scale) = map.scale else {
             return Err(refused(format!(
                 "needs one scale for all columns: set particles = {atoms}"
@@ -92,13 +106,21 @@ impl MoleculeChoice {
             1.0 / scale,
             isa,
         )?;
-        Ok(Arc::new(energy))
+        // The way from points to rows is linear and keeps lengths, so it may be taken after the scale as before it.
+        Ok(match view {
+            Some(view) => Arc::new(OfPoints {
+                inner: Box::new(energy),
+                view,
+            }),
+            None => Arc::new(energy),
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use diffclf::particles::{Frame, Subspace};
     use std::path::Path;
 
     fn choice(more: &str) -> std::result::Result<MoleculeChoice, String> {
@@ -116,7 +138,7 @@ mod tests {
             scale: 0.18.into(),
             kinds: Vec::new(),
         };
-        let truth = choice.energy(&map, 2, Isa::detect()).unwrap();
+        let truth = choice.energy(&map, None, 2, Isa::detect()).unwrap();
         let molecule = Molecule::open_whole(&choice.topology, SolventModel::Obc1).unwrap();
         let crd = choice.topology.with_extension("crd");
         let x = molecule.coordinates(&crd).unwrap();
@@ -146,6 +168,34 @@ mod tests {
         let mut rate = [0.0];
         truth.energy_rate(&[0.4], &y, &mut rate);
         assert!((rate[0] * kt - (138.9697 - 71.5628)).abs() < 2e-4);
+        // Turned onto another frame and freed of the centre it is the same molecule.
+        let frame: Vec<f64> = (0..66).map(|k| (f64::from(k) * 0.7).cos()).collect();
+        let view = View::new(
+            66,
+            Some(Frame::new(&frame, 22).unwrap()),
+            Some(Subspace::new(22, 3).unwrap()),
+        );
+        let map = Coordinates {
+            shift: vec![0.0; 63],
+            ..map
+        };
+        let mut points = view.rows_inward(x);
+        map.to_model(&mut points);
+        let truth = choice.energy(&map, Some(view), 2, Isa::detect()).unwrap();
+        let (mut energy, mut score) = ([0.0], [0.0; 63]);
+        truth.energy_and_score(&[0.0], &points, &mut energy, &mut score);
+        assert!((energy[0] * kt + 138.9697).abs() < 1e-4);
+        for k in [0, 31, 62] {
+            let at = |h: f64| {
+                let mut moved = points.clone();
+                moved[k] += h;
+                let mut energy = [0.0];
+                truth.energy(&[0.0], &moved, &mut energy);
+                energy[0]
+            };
+            let slope = (at(1e-5) - at(-1e-5)) / 2e-5;
+            assert!((slope + score[k]).abs() < 1e-5 * (1.0 + slope.abs()));
+        }
     }
 
     #[test]
@@ -155,14 +205,24 @@ mod tests {
         let one = choice("solvents = ['1'], temperature = 300.0").unwrap();
         let told = |found: Result<Arc<dyn Energy>>| found.err().unwrap().to_string();
         let map = Coordinates::identity(66);
-        assert!(told(one.energy(&map, 2, Isa::detect())).contains("2 endpoints"));
-        assert!(told(one.energy(&Coordinates::identity(6), 1, Isa::detect())).contains("22 atoms"));
+        let energy = |choice: &MoleculeChoice, map: &Coordinates, endpoints| {
+            choice.energy(map, None, endpoints, Isa::detect())
+        };
+        assert!(told(energy(&one, &map, 2)).contains("2 endpoints"));
+        assert!(told(energy(&one, &Coordinates::identity(6), 1)).contains("22 atoms"));
         let columns = Coordinates {
             scale: Scale::Columns(vec![1.0; 66]),
             ..map.clone()
         };
-        assert!(told(one.energy(&columns, 1, Isa::detect())).contains("particles = 22"));
+        assert!(told(energy(&one, &columns, 1)).contains("particles = 22"));
+        let view = View::new(66, None, Some(Subspace::new(22, 3).unwrap()));
+        let apart = Coordinates {
+            shift: vec![0.1; 63],
+            ..Coordinates::identity(63)
+        };
+        let found = one.energy(&apart, Some(view), 1, Isa::detect());
+        assert!(told(found).contains("one shift"));
         let odd = choice("solvents = ['water'], temperature = 300.0").unwrap();
-        assert!(told(odd.energy(&map, 1, Isa::detect())).contains("vacuum"));
+        assert!(told(energy(&odd, &map, 1)).contains("vacuum"));
     }
 }

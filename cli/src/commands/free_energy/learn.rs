@@ -23,6 +23,8 @@ Examples:
   diffclf free-energy learn --system pair-a --end-system pair-b --dim 8 -o runs/pair
   diffclf free-energy learn a.npy b.npy --model runs/ab/model.safetensors --energy-a u_a.npy \\
       --energy-b u_b.npy
+  diffclf free-energy learn frames-lambda-0.npy frames-lambda-1.npy --model runs/path \\
+      --molecule '{topology = \"aldp.prmtop\", solvents = [\"0\", \"1\"], temperature = 300.0}'
 
 a.npy and b.npy hold samples of the two states; u_a.npy the reduced energy of state A (kT) at the
 samples of A, u_b.npy that of B at the samples of B. An interpolant energy between them is trained
@@ -30,7 +32,7 @@ samples of A, u_b.npy that of B at the samples of B. An interpolant energy betwe
   log(Z_B/Z_A) = log(Z_0/Z_A) - integral of <dU/dt> dt + log(Z_B/Z_1)
 with one-sided perturbations at the ends. BAR directly between A and B needs the crossed energies as
 well (--energy-b-at-a, --energy-a-at-b). Without energies, the learned path alone is reported.
-Built-in systems know theirs.
+Built-in systems know theirs, and so does --molecule, in its two solvents.
 
 Errors count that all times share the same rows and that neighbours in a file may be correlated. The
 model's error is not statistical: it is estimated by the disagreement of the routes through the path
@@ -124,6 +126,7 @@ pub fn run(mut args: Args) -> Result<()> {
                 other: args.energy_a_at_b.clone(),
             },
         ],
+        molecule: settings.molecule.clone(),
         levels: args.path_levels,
         samples: args.path_samples,
         end_samples: args.end_samples,
