@@ -41,9 +41,9 @@ velocity beside the energy:
   diffclf train a.npy --end b.npy --objective dsm+diffclf+velocity -o runs/bridge
   diffclf anneal runs/bridge --rows b.npy -n 2000 -o like_a.npy --weights w.npy
   diffclf anneal runs/bridge --rows a.npy -n 2000 --towards end -o like_b.npy
-Where the rows are frames of a molecule in two solvents, --molecule puts its force field in the place of
-the model at both ends: log Z is then log(Z_to/Z_from), whatever the model is worth. MCMC alone moves
-the frames, no velocity is needed:
+Where the rows are frames of a molecule in two solvents, --molecule puts its force field in the
+place of the model at both ends: log Z is then log(Z_to/Z_from), whatever the model is worth. MCMC
+alone moves the frames, no velocity is needed:
   diffclf anneal runs/path --rows frames-lambda-0.npy --towards end -n 512 --levels 64 --moves 4 \\
       --molecule '{topology = \"aldp.prmtop\", solvents = [\"0\", \"1\"], temperature = 300.0}' \\
       --step 0.001 --runs 8 -o like-lambda-1.npy --weights w.npy
