@@ -110,7 +110,7 @@ def main():
     for _ in range(asked.rounds):
         for case in cases:
             rounds[case].append(step(program, folder, *case, asked.seconds))
-    others = others_took(begin, cpu_begin, rounds)
+    others = others_took(begin, cpu_begin)
     median = {case: sorted(found)[len(found) // 2] for case, found in rounds.items()}
     for (batch, threads, processes), (wall, cpu) in median.items():
         print(f"batch {batch:6}, {processes} processes of {threads} threads: {1e3 * wall:9.2f} ms a step, {1e3 * cpu:9.2f} ms of processor time")
@@ -120,7 +120,7 @@ def main():
     s = max(t0 - b * b0, 0.0)
     two = median[2048, 2, 1][0]
     e = max((two - s) / (b * 2048 / 2) - 1, 0.0)
-    parameters = count_parameters(program, folder)
+    parameters = count_parameters(folder)
     print(f"\ns = {1e3 * s:.3f} ms, b = {1e6 * b:.2f} us a row, e = {e:.3f}, P = {parameters}")
     if (2048, 1, 2) in median:
         print(f"two processes of one thread over two threads of one process: {median[2048, 1, 2][0] / two:.3f} (wall), goal 1.05")
@@ -136,7 +136,7 @@ def main():
         message = rounds * latency + gradients * 4 * parameters / bandwidth
         return s + b * each * (1 + (e if processes * threads > 1 else 0.0)) + message, message
 
-    print(f"\n| batch | processes x threads | step, ms | messages, ms | efficiency |\n| --- | --- | --- | --- | --- |")
+    print("\n| batch | processes x threads | step, ms | messages, ms | efficiency |\n| --- | --- | --- | --- | --- |")
     table = []
     for batch in (2048, 32768):
         for processes, threads in [(1, 1), (1, 2), (1, 8), (1, 16), (1, 64), (4, 8), (16, 8)]:
@@ -160,7 +160,7 @@ def main():
         Path(asked.json).write_text(json.dumps(document, indent=1) + "\n")
 
 
-def count_parameters(program, folder):
+def count_parameters(folder):
     """Numbers of the gradient: those of the last run's model, without their average."""
     data = (Path(folder) / "run/model.safetensors").read_bytes()
     header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
@@ -176,7 +176,7 @@ def busy():
     return (sum(fields) - fields[3] - fields[4]) / os.sysconf("SC_CLK_TCK")
 
 
-def others_took(begin, cpu_begin, _):
+def others_took(begin, cpu_begin):
     if cpu_begin is None:
         return None
     used = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -18,19 +18,24 @@ fn spins(place: &Place, name: &str, rows: usize) {
     write_npy_bytes(&place.path(name), "'|i1'", "False", &shape, &bytes);
 }
 
+/// What the model in `run` says of all rows of four spins, the first spin the highest digit; they are left in `all.npy`.
+fn probabilities(place: &Place) -> Vec<f64> {
+    let every: Vec<u8> = (0..16u8)
+        .flat_map(|k| [k >> 3 & 1, k >> 2 & 1, k >> 1 & 1, k & 1])
+        .collect();
+    write_npy_bytes(&place.path("all.npy"), "'|i1'", "False", "(16, 4)", &every);
+    place.run("density run all.npy -o p.npy --quiet");
+    let logarithms = read_npy(&place.bytes("p.npy")).1;
+    logarithms.iter().map(|x| x.exp()).collect()
+}
+
 #[test]
 fn symbols_are_recognised_and_their_probabilities_add_up() {
     let place = Place::new();
     spins(&place, "spins.npy", 1000);
     let notes = place.notes(&format!("train spins.npy -o run {TINY}"));
     assert!(notes.contains("4") && notes.contains("states"), "{notes}");
-    let every: Vec<u8> = (0..16u8)
-        .flat_map(|k| [k >> 3 & 1, k >> 2 & 1, k >> 1 & 1, k & 1])
-        .collect();
-    write_npy_bytes(&place.path("all.npy"), "'|i1'", "False", "(16, 4)", &every);
-    place.run("density run all.npy -o p.npy --quiet");
-    let p: Vec<f64> = read_npy(&place.bytes("p.npy")).1;
-    let p: Vec<f64> = p.iter().map(|x| x.exp()).collect();
+    let p = probabilities(&place);
     // F is known at the last level and learned from there; so few steps leave some per cent.
     let total: f64 = p.iter().sum();
     assert!((total - 1.0).abs() < 0.2, "{total}");
@@ -85,13 +90,7 @@ fn a_transformer_learns_weighted_rows() {
         "train spins.npy --weights w.npy -o run {TINY} --network {network}"
     ));
     assert!(notes.contains("weighted rows"), "{notes}");
-    let every: Vec<u8> = (0..16u8)
-        .flat_map(|k| [k >> 3 & 1, k >> 2 & 1, k >> 1 & 1, k & 1])
-        .collect();
-    write_npy_bytes(&place.path("all.npy"), "'|i1'", "False", "(16, 4)", &every);
-    place.run("density run all.npy -o p.npy --quiet");
-    let p: Vec<f64> = read_npy(&place.bytes("p.npy")).1;
-    let p: Vec<f64> = p.iter().map(|x| x.exp()).collect();
+    let p = probabilities(&place);
     let total: f64 = p.iter().sum();
     let zeros: f64 = p[..4].iter().sum();
     // Independent sites have the square of what is expected, unweighted rows half of it.
