@@ -1,5 +1,5 @@
 //! Log-densities of particles, learned by an EGNN and compared with what is known: chains of thirteen harmonic bonds and of four bonds with
-//! two lengths (exact log-density and weights of the lengths), and thirteen Lennard-Jones particles (frames of MALA).
+//! two lengths (exact log-density, mode by mode), and thirteen Lennard-Jones particles (frames of MALA).
 //!
 //! ```console
 //! $ cargo run --release -p diffclf --example particle_densities -- 3000 2
@@ -14,7 +14,7 @@ use diffclf::energy::{Closure, Coordinates, Energy, Form, LearnedEnergy, ModelSp
 use diffclf::engine::{Isa, Pool};
 use diffclf::network::{EgnnSpec, NetworkSpec};
 use diffclf::particles::Subspace;
-use diffclf::process::Process;
+use diffclf::process::{Process, Spacing, TimeGrid};
 use diffclf::rng::{Purpose, Stream};
 use diffclf::sample::mcmc::{HeldEnergy, Kernel};
 use diffclf::sample::{Dynamics, Ensemble};
@@ -51,6 +51,7 @@ fn gaps(system: &System<'_>, steps: u64, pool: &Arc<Pool>) -> Result<Vec<f64>> {
         network: NetworkSpec::Egnn(network),
         form: Form::Scalar,
         without_centre: true,
+        grid: TimeGrid::new(512, 1e-3, 0.999, Spacing::Linear {})?,
         ..ModelSpec::new(dim, Process::default())
     };
     let table = InMemory::new(first.iter().map(|x| *x as f32).collect(), dim);
@@ -177,13 +178,17 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
         let columns = 3 * system.particles;
         let rows = system.rows[ROWS * columns..].chunks_exact(columns);
         if system.name == "double wells" {
-            // Shares of long bonds by the model: exact rows with weights p_model / p.
-            let longer = |row: &[f64]| wells.bonds(row).filter(|r| *r > 1.6).count() as f64 / 4.0;
-            let weights: Vec<f64> = gaps.iter().map(|gap| (-gap).exp()).collect();
-            let weighted = weights.iter().zip(rows).map(|(w, row)| w * longer(row));
-            let share = weighted.sum::<f64>() / weights.iter().sum::<f64>();
-            let exact = wells.share_longer(1.6);
-            line += &format!(r#", "long_bonds": {share:.4}, "exact_long_bonds": {exact:.4}"#);
+            // Where the weights of the modes are right the gap is the same for any number of long bonds.
+            let longer = |row: &[f64]| wells.bonds(row).filter(|r| *r > 1.6).count();
+            let count: Vec<usize> = rows.map(longer).collect();
+            let modes = (0..system.particles).map(|mode| {
+                let of_mode = gaps.iter().zip(&count).filter(|(_, count)| **count == mode);
+                let of_mode: Vec<f64> = of_mode.map(|(gap, _)| *gap).collect();
+                let error = spread(&of_mode) / (of_mode.len() as f64).sqrt();
+                format!("[{}, {:.4}, {error:.4}]", of_mode.len(), mean(&of_mode))
+            });
+            let modes = modes.collect::<Vec<_>>().join(", ");
+            line += &format!(r#", "rows_gap_error_by_long_bonds": [{modes}]"#);
         } else if system.name == "Lennard-Jones" {
             let energies: Vec<f64> = rows.map(|row| -(system.log_density)(row)).collect();
             line += &format!(
