@@ -11,7 +11,9 @@ REFERENCE = sys.argv[1:] == ["reference"]
 if not REFERENCE:
     import peers_jax
 
-    os.environ["XLA_FLAGS"] = f"{peers_jax.FAST_MATH} {os.environ.get('XLA_FLAGS', '')}".strip()
+    # Without infinities the exponentials of this network's activations overflow into NaN at small times.
+    honest = "--xla_cpu_fast_math_honor_infs=true --xla_cpu_fast_math_honor_nans=true"
+    os.environ["XLA_FLAGS"] = f"{peers_jax.FAST_MATH} {honest} {os.environ.get('XLA_FLAGS', '')}".strip()
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import jax  # noqa: E402

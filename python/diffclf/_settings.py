@@ -111,7 +111,7 @@ class Settings(TypedDict, total=False):
     process: str | dict[str, Any]
     """Noising process: a name, or a dict such as {'kind': 'vp', 'beta_max': 10.0}."""
     spacing: str | dict[str, Any]
-    """Spacing of the time grid: linear, power, or {'kind': 'power', 'rho': 7.0}."""
+    """Spacing of the time grid: linear, power, both-ends, or {'kind': 'power', 'rho': 7.0}."""
     times: str | dict[str, Any]
     """How times are drawn: a name, or a dict with parameters."""
 

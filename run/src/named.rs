@@ -97,7 +97,7 @@ mod tests {
         }
         // Choices with parameters, by their kinds; and what is no list.
         assert_eq!(words_of::<Process>(), Process::NAMES);
-        assert_eq!(words_of::<Spacing>(), ["linear", "power"]);
+        assert_eq!(words_of::<Spacing>(), ["linear", "power", "both-ends"]);
         assert!(words_of::<f64>().is_empty());
     }
 }

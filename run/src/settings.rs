@@ -147,7 +147,7 @@ pub struct Settings {
     /// Noising process: a name of [`Process::NAMES`], or with parameters '{kind = "vp", beta_max = 10.0}'
     /// [default: vp; linear if there is a second endpoint]
     pub process: Option<Named<Process>>,
-    /// Spacing of the time grid: linear, power, or '{kind = "power", rho = 7.0}' [default: follows the process]
+    /// Spacing of the time grid: linear, power, both-ends, or '{kind = "power", rho = 7.0}' [default: follows the process]
     pub spacing: Option<Named<Spacing>>,
     /// How times are drawn: the name of one of [`TimeSampler::ALL`], or with parameters [default: multiscale; close for losses that
     /// contain density ratios]

@@ -27,6 +27,7 @@
 //! assert!((scores.into_inner().unwrap()[1] + 1f64.sin()).abs() < 1e-15);
 //! ```
 
+mod aligned;
 pub mod company;
 mod grad;
 mod graph;

@@ -24,6 +24,10 @@ use super::graph::{Graph, Node, Op, Rows};
 use super::kernel::Isa;
 use std::collections::HashMap;
 
+/// Numbers of an arena from which on memory counts for more than time: 8 MB of single precision. Activations are then computed again in each
+/// band that reads them, which halves the arena of a large network over particles and takes up to a tenth longer.
+const LARGE: usize = 1 << 21;
+
 /// Where a node's numbers are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
@@ -112,10 +116,27 @@ pub struct Plan {
 impl Plan {
     /// Arranges the computation of `outputs`; `tile_units` units are run at a time.
     pub fn new(graph: &Graph, outputs: &[Node], tile_units: usize, isa: Isa) -> Plan {
-        let planner = |graph, outputs, pins| Planner::new(graph, outputs, tile_units, isa, pins);
-        match planner(graph, outputs, HashMap::new()).recompute(outputs) {
-            Some(new) => planner(&new.graph, &new.outputs, new.pins).build(&new.outputs),
-            None => planner(graph, outputs, HashMap::new()).build(outputs),
+        Plan::within(graph, outputs, tile_units, isa, LARGE)
+    }
+
+    /// As [`Plan::new`], with activations computed again where the arena would have more than `large` numbers.
+    pub(crate) fn within(
+        graph: &Graph,
+        outputs: &[Node],
+        tile_units: usize,
+        isa: Isa,
+        large: usize,
+    ) -> Plan {
+        let rewritten = |functions_too| {
+            let planner = Planner::new(graph, outputs, tile_units, isa, HashMap::new());
+            let new = planner.recompute(outputs, functions_too)?;
+            let planner = Planner::new(&new.graph, &new.outputs, tile_units, isa, new.pins);
+            Some(planner.build(&new.outputs))
+        };
+        match rewritten(false) {
+            Some(plan) if plan.arena <= large => plan,
+            Some(plan) => rewritten(true).unwrap_or(plan),
+            None => Planner::new(graph, outputs, tile_units, isa, HashMap::new()).build(outputs),
         }
     }
 

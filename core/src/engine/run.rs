@@ -12,6 +12,7 @@ use memory::Memory;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use super::aligned::Aligned;
 use super::company::{self, Company};
 use super::graph::{Graph, Node, Op, Rows};
 use super::kernel::{FlushDenormals, Isa, Real};
@@ -35,14 +36,14 @@ pub struct Program<T> {
     plan: Plan,
     pool: Arc<Pool>,
     /// Global nodes, then the reduced sums.
-    globals: Vec<T>,
-    packed: Vec<T>,
+    globals: Aligned<T>,
+    packed: Aligned<T>,
     workspaces: Vec<Mutex<Workspace<T>>>,
-    chunks: Vec<RwLock<Vec<T>>>,
+    chunks: Vec<RwLock<Aligned<T>>>,
 }
 
 struct Workspace<T> {
-    arena: Vec<T>,
+    arena: Aligned<T>,
     index: Vec<u32>,
 }
 
@@ -143,18 +144,22 @@ impl<T: Real> Program<T> {
         isa: Isa,
         tile_units: usize,
     ) -> Program<T> {
-        let plan = Plan::new(graph, outputs, tile_units.max(1), isa);
+        Program::of(Plan::new(graph, outputs, tile_units.max(1), isa), pool)
+    }
+
+    /// A plan with its memory.
+    pub(super) fn of(plan: Plan, pool: Arc<Pool>) -> Program<T> {
         let workspaces = (0..pool.threads())
             .map(|_| {
                 Mutex::new(Workspace {
-                    arena: vec![T::ZERO; plan.arena],
+                    arena: Aligned::new(T::ZERO, plan.arena),
                     index: vec![0; plan.index_len],
                 })
             })
             .collect();
         Program {
-            globals: vec![T::ZERO; plan.globals + plan.sums],
-            packed: vec![T::ZERO; plan.packed],
+            globals: Aligned::new(T::ZERO, plan.globals + plan.sums),
+            packed: Aligned::new(T::ZERO, plan.packed),
             workspaces,
             chunks: Vec::new(),
             pool,
@@ -223,7 +228,7 @@ impl<T: Real> Program<T> {
         let own = company.map_or(0..count, |company| company::share(company, count));
         if self.plan.sums > 0 && self.chunks.len() < own.len() {
             let sums = self.plan.sums;
-            let more = || RwLock::new(vec![T::ZERO; sums]);
+            let more = || RwLock::new(Aligned::new(T::ZERO, sums));
             self.chunks.resize_with(own.len(), more);
         }
         let staged = company.map(|_| Staged::new(self, units, own.clone()));

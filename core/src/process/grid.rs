@@ -16,10 +16,21 @@ pub enum Spacing {
         #[serde(default = "default_rho")]
         rho: f64,
     },
+    /// The lower half of the levels as for `Power`, from t_min to the middle, the upper half its mirror image: fine near both ends, where
+    /// an interpolant between two known densities changes fastest.
+    BothEnds {
+        /// The exponent.
+        #[serde(default = "default_rho_of_both")]
+        rho: f64,
+    },
 }
 
 fn default_rho() -> f64 {
     7.0
+}
+
+fn default_rho_of_both() -> f64 {
+    4.0
 }
 
 fn default_levels() -> usize {
@@ -93,21 +104,34 @@ impl TimeGrid {
         }
         let exponent = match spacing {
             Spacing::Linear {} => 1.0,
-            Spacing::Power { rho } if (1.0..=100.0).contains(&rho) => rho,
-            Spacing::Power { rho } => {
-                let expected = "a number from 1 to 100".into();
-                return Err(Error::Value {
-                    name: "rho of the time grid",
-                    found: rho.to_string(),
-                    expected,
-                });
-            }
+            Spacing::Power { rho } | Spacing::BothEnds { rho } => rho,
         };
-        let (low, high) = (t_min.powf(1.0 / exponent), t_max.powf(1.0 / exponent));
+        if !(1.0..=100.0).contains(&exponent) {
+            let expected = "a number from 1 to 100".into();
+            return Err(Error::Value {
+                name: "rho of the time grid",
+                found: exponent.to_string(),
+                expected,
+            });
+        }
+        let power = |t_max: f64, share: f64| {
+            let (low, high) = (t_min.powf(1.0 / exponent), t_max.powf(1.0 / exponent));
+            (low + (high - low) * share).powf(exponent)
+        };
         let last = (levels - 1) as f64;
-        let mut times: Vec<f64> = (0..levels)
-            .map(|i| (low + (high - low) * (i as f64 / last)).powf(exponent))
-            .collect();
+        let time = |i: usize| match spacing {
+            Spacing::BothEnds { .. } => {
+                let middle = 0.5 * (t_min + t_max);
+                let share = 2.0 * i.min(levels - 1 - i) as f64 / last;
+                let below = power(middle, share);
+                match 2 * i < levels {
+                    true => below,
+                    false => t_min + t_max - below,
+                }
+            }
+            Spacing::Linear {} | Spacing::Power { .. } => power(t_max, i as f64 / last),
+        };
+        let mut times: Vec<f64> = (0..levels).map(time).collect();
         // The ends are what the caller wrote, not what powers and roots make of it.
         times[0] = t_min;
         times[levels - 1] = t_max;
@@ -253,7 +277,11 @@ mod tests {
 
     #[test]
     fn locating_interpolates_linearly() {
-        for spacing in [Spacing::Linear {}, Spacing::Power { rho: 3.0 }] {
+        for spacing in [
+            Spacing::Linear {},
+            Spacing::Power { rho: 3.0 },
+            Spacing::BothEnds { rho: 4.0 },
+        ] {
             let grid = TimeGrid::new(9, 0.1, 2.3, spacing).unwrap();
             let read = |time: f64| {
                 let (k, w) = grid.locate(time);
@@ -267,6 +295,24 @@ mod tests {
                 assert_eq!(grid.locate(time), (level, 0.0));
             }
             assert_eq!(grid.locate(2.3), (7, 1.0));
+        }
+    }
+
+    #[test]
+    fn a_grid_can_be_fine_at_both_ends() {
+        let both = Spacing::BothEnds { rho: 4.0 };
+        for levels in [16, 17] {
+            let times = TimeGrid::new(levels, 0.001, 0.999, both)
+                .unwrap()
+                .times()
+                .to_vec();
+            let mirrored = times.iter().zip(times.iter().rev());
+            assert!(
+                mirrored
+                    .into_iter()
+                    .all(|(a, b)| (a + b - 1.0).abs() < 1e-12)
+            );
+            assert!(times[2] - times[1] < 0.3 * (times[8] - times[7]));
         }
     }
 
@@ -286,6 +332,7 @@ mod tests {
             r#"{"t_min": 0.1, "t_max": 0.5, "levels": 1}"#,
             r#"{"t_min": 0.1, "t_max": 0.5, "levels": 99999999999}"#,
             r#"{"t_min": 0.1, "t_max": 0.5, "spacing": {"kind": "power", "rho": -1}}"#,
+            r#"{"t_min": 0.1, "t_max": 0.5, "spacing": {"kind": "both-ends", "rho": 0.5}}"#,
             r#"{"t_min": 0.1, "t_max": 0.5, "spacing": {"kind": "linear", "rho": 2}}"#,
             r#"{"t_min": 0.1, "t_max": 0.5, "level": 3}"#,
             r#"{"t_min": 0.1, "t_max": 0.10000000000000002}"#,

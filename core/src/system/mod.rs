@@ -2,7 +2,7 @@
 //!
 //! Each target has a file and implements [`Target`]; [`System::by_name`] is the registry. Adding one: a file, a line in
 //! [`System::NAMES`] and one in [`System::by_name`]. [`HarmonicLadder`], [`WorkDistribution`] and [`DoubleWells`] are families
-//! with exact free energies, for estimators of those.
+//! with exact free energies, for estimators of those; [`BeadChain`] and [`LennardJones`] are particles.
 
 mod bead_chain;
 mod boxes;
@@ -10,6 +10,7 @@ mod checkerboard;
 mod component_parts;
 mod double_wells;
 mod harmonic_ladder;
+mod lennard_jones;
 pub(crate) mod log_sum;
 pub(crate) mod matrix;
 pub(crate) mod mixture;
@@ -29,6 +30,7 @@ pub use checkerboard::Checkerboard;
 pub(crate) use component_parts::component_parts;
 pub use double_wells::DoubleWells;
 pub use harmonic_ladder::HarmonicLadder;
+pub use lennard_jones::LennardJones;
 pub use mixture::{Covariance, GaussianMixture};
 pub use mixture_pair::{pair_a, pair_b};
 pub use mog2::mog2;

@@ -1,7 +1,9 @@
 //! Attention: small products within blocks of rows, head by head.
 
-use super::rows::{LANES, sum_lanes};
-use super::{Real, kernels};
+use super::gemm::{Operands, product, strip};
+use super::sums::dot;
+use super::vector::{Plain, Vector};
+use super::{Isa, Real};
 
 /// What a kernel works on.
 #[derive(Clone, Copy)]
@@ -15,87 +17,97 @@ pub(crate) struct Squares {
     pub(crate) width: usize,
 }
 
-/// Columns that are summed in registers.
-const STRIP: usize = 16;
-
-/// `out[c] = sum_j weight(j) rows[j][c]` for `width` columns, in the order of j.
+/// `out[i][h, j] = sum_c a[i][h, c] b[j][h, c]`.
 #[inline(always)]
-unsafe fn weighted<T: Real, const FMA: bool>(
-    count: usize,
-    width: usize,
-    weight: impl Fn(usize) -> T,
-    row: impl Fn(usize) -> *const T,
+unsafe fn scores_body<T: Real, V: Vector<T>, const MR: usize, const NV: usize>(
+    of: Squares,
+    a: *const T,
+    b: *const T,
     out: *mut T,
 ) {
-    unsafe {
-        let mut c = 0;
-        while c + STRIP <= width {
-            let mut sum = [T::ZERO; STRIP];
-            for j in 0..count {
-                let (w, x) = (weight(j), *(row(j).add(c) as *const [T; STRIP]));
-                for k in 0..STRIP {
-                    sum[k] = x[k].mul_add::<FMA>(w, sum[k]);
+    let Squares {
+        blocks,
+        n,
+        heads,
+        width,
+    } = of;
+    let cols = heads * width;
+    for row in 0..blocks * n {
+        for h in 0..heads {
+            // SAFETY: the caller's shapes.
+            unsafe {
+                let a = a.add(row * cols + h * width);
+                for j in 0..n {
+                    let b = b.add((row / n * n + j) * cols + h * width);
+                    *out.add((row * heads + h) * n + j) = dot::<T, V>(width, a, b);
                 }
             }
-            *(out.add(c) as *mut [T; STRIP]) = sum;
-            c += STRIP;
-        }
-        while c < width {
-            let mut sum = T::ZERO;
-            for j in 0..count {
-                sum = (*row(j).add(c)).mul_add::<FMA>(weight(j), sum);
-            }
-            *out.add(c) = sum;
-            c += 1;
         }
     }
 }
 
-kernels! {
+/// `out[i][h, c] = sum_j a[i][h, j] b[j][h, c]`; transposed, `sum_j a[j][h, i] b[j][h, c]`. A small product for each head.
+#[inline(always)]
+unsafe fn blend_body<T: Real, V: Vector<T>, const MR: usize, const NV: usize>(
+    of: Squares,
+    a: *const T,
+    b: *const T,
+    out: *mut T,
+    transposed: bool,
+) {
+    let Squares {
+        blocks,
+        n,
+        heads,
+        width,
+    } = of;
+    let cols = heads * width;
+    for block in 0..blocks {
+        for h in 0..heads {
+            let (row, step) = match transposed {
+                true => (1, heads * n),
+                false => (heads * n, 1),
+            };
+            // SAFETY: the caller's shapes; each strip stays within the head's columns.
+            unsafe {
+                let at = |c: usize| {
+                    let start = block * n * cols + h * width + c;
+                    Operands {
+                        k: n,
+                        a: a.add((block * n * heads + h) * n),
+                        row,
+                        step,
+                        b: b.add(start),
+                        ldb: cols,
+                        c: out.add(start),
+                        ldc: cols,
+                        accumulate: false,
+                        bias: std::ptr::null(),
+                    }
+                };
+                let mut c = 0;
+                while c + NV * V::LANES <= width {
+                    strip::<T, V, MR, NV>(n, at(c), NV * V::LANES);
+                    c += NV * V::LANES;
+                }
+                while c + V::LANES <= width {
+                    strip::<T, V, 4, 1>(n, at(c), V::LANES);
+                    c += V::LANES;
+                }
+                while c < width {
+                    strip::<T, Plain<T, 1>, 4, 1>(n, at(c), 1);
+                    c += 1;
+                }
+            }
+        }
+    }
+}
+
+product! {
     /// `out[i][h, j] = sum_c a[i][h, c] b[j][h, c]`.
-    fn scores<T>(of: Squares, a: *const T, b: *const T, out: *mut T) {
-        let Squares { blocks, n, heads, width } = of;
-        let cols = heads * width;
-        for block in 0..blocks {
-            let (a, b) = (a.add(block * n * cols), b.add(block * n * cols));
-            let out = out.add(block * n * heads * n);
-            for i in 0..n {
-                for h in 0..heads {
-                    let a = a.add(i * cols + h * width);
-                    for j in 0..n {
-                        let b = b.add(j * cols + h * width);
-                        let strip = |c: usize| {
-                            let (x, y) = (*(a.add(c) as *const [T; LANES]), *(b.add(c) as *const [T; LANES]));
-                            let mut z = x;
-                            for k in 0..LANES {
-                                z[k] = x[k] * y[k];
-                            }
-                            z
-                        };
-                        *out.add((i * heads + h) * n + j) = sum_lanes(width, |c| *a.add(c) * *b.add(c), strip);
-                    }
-                }
-            }
-        }
-    }
+    scores = scores_body(of: Squares, a: *const T, b: *const T, out: *mut T)
+}
+product! {
     /// `out[i][h, c] = sum_j a[i][h, j] b[j][h, c]`; transposed, `sum_j a[j][h, i] b[j][h, c]`.
-    fn blend<T>(of: Squares, a: *const T, b: *const T, out: *mut T, transposed: bool) {
-        let Squares { blocks, n, heads, width } = of;
-        let cols = heads * width;
-        for block in 0..blocks {
-            let a = a.add(block * n * heads * n);
-            let (b, out) = (b.add(block * n * cols), out.add(block * n * cols));
-            for i in 0..n {
-                for h in 0..heads {
-                    let out = out.add(i * cols + h * width);
-                    let row = |j: usize| b.add(j * cols + h * width);
-                    if transposed {
-                        weighted::<T, FMA>(n, width, |j| *a.add((j * heads + h) * n + i), row, out)
-                    } else {
-                        weighted::<T, FMA>(n, width, |j| *a.add((i * heads + h) * n + j), row, out)
-                    }
-                }
-            }
-        }
-    }
+    blend = blend_body(of: Squares, a: *const T, b: *const T, out: *mut T, transposed: bool)
 }

@@ -1,56 +1,89 @@
-//! Products with results of one or two columns, where the blocks of [`gemm`](super::gemm) would work on padding for the most part.
+//! Products with one or two columns or rows, where the blocks of [`gemm`](super::gemm) would work on padding for the most part or wait for
+//! each other.
 
 use super::Real;
 use super::gemm::{Operands, finished};
 use super::vector::Vector;
 
-/// `R` rows against the first `N` columns of a panel, number by number: for results of a few columns, where most of a panel would be
-/// padding. The order of every sum is that of the blocks in [`gemm`](super::gemm).
+/// Most columns of a result that are not worth a panel.
+pub(super) const FEW: usize = 2;
+
+/// Rows against `N` columns that lie one after the other: `c[i][j] = sum_p a[i][p] b[j][p]`, each sum over the lanes of one register.
 #[inline(always)]
-unsafe fn columns<T: Real, V: Vector<T>, const R: usize, const N: usize>(
-    m: usize,
-    o: Operands<T>,
-) -> usize {
+pub(super) unsafe fn few_columns<T: Real, V: Vector<T>, const N: usize>(m: usize, o: Operands<T>) {
     unsafe {
-        let mut i = 0;
-        while i + R <= m {
-            let a = o.a.add(i * o.row);
-            let mut acc = [[T::ZERO; N]; R];
-            for p in 0..o.k {
-                let b = *(o.b.add(p * o.ldb) as *const [T; N]);
-                for (r, acc) in acc.iter_mut().enumerate() {
-                    let x = *a.add(r * o.row + p);
-                    for j in 0..N {
-                        acc[j] = if V::FUSED {
-                            x.mul_add::<true>(b[j], acc[j])
-                        } else {
-                            x * b[j] + acc[j]
-                        };
-                    }
+        let whole = o.k / V::LANES * V::LANES;
+        for i in 0..m {
+            let (a, c) = (o.a.add(i * o.row), o.c.add(i * o.ldc));
+            let mut acc = [V::splat(T::ZERO); N];
+            let mut p = 0;
+            while p < whole {
+                let x = V::load(a.add(p));
+                for (j, acc) in acc.iter_mut().enumerate() {
+                    *acc = x.mul_add(V::load(o.b.add(j * o.k + p)), *acc);
                 }
+                p += V::LANES;
             }
-            for (r, acc) in acc.iter().enumerate() {
-                let c = o.c.add((i + r) * o.ldc);
-                for (j, &value) in acc.iter().enumerate() {
-                    *c.add(j) = finished(&o, c, j, value);
+            for (j, acc) in acc.iter().enumerate() {
+                let mut sum = acc.sum();
+                for p in whole..o.k {
+                    let (x, w) = (*a.add(p), *o.b.add(j * o.k + p));
+                    sum = if V::FUSED {
+                        x.mul_add::<true>(w, sum)
+                    } else {
+                        x * w + sum
+                    };
                 }
+                *c.add(j) = finished(&o, c, j, sum);
             }
-            i += R;
         }
-        i
     }
 }
 
-/// All rows against `N` columns.
+/// Rows of `K` numbers against `P` panels of `NV` registers, all of which stay in registers: results of one or two products are bound by
+/// their stores. Returns the number of columns done.
 #[inline(always)]
-pub(super) unsafe fn few_columns<T: Real, V: Vector<T>, const R: usize, const N: usize>(
-    m: usize,
+pub(super) unsafe fn few_rows<
+    T: Real,
+    V: Vector<T>,
+    const NV: usize,
+    const K: usize,
+    const P: usize,
+>(
+    (m, n): (usize, usize),
     o: Operands<T>,
-) {
+) -> usize {
     unsafe {
-        let done = columns::<T, V, R, N>(m, o);
-        let (a, c) = (o.a.add(done * o.row), o.c.add(done * o.ldc));
-        columns::<T, V, 1, N>(m - done, Operands { a, c, ..o });
+        let (panel, mut j) = (NV * V::LANES, 0);
+        while j + P * panel <= n {
+            let b: [[[V; NV]; P]; K] = std::array::from_fn(|p| {
+                std::array::from_fn(|q| {
+                    let line = o.b.add((j + q * panel) * K + p * panel);
+                    std::array::from_fn(|v| V::load(line.add(v * V::LANES)))
+                })
+            });
+            for i in 0..m {
+                let a: [V; K] = std::array::from_fn(|p| V::splat(*o.a.add(i * o.row + p)));
+                let c = o.c.add(i * o.ldc + j);
+                for q in 0..P {
+                    for v in 0..NV {
+                        let at = q * panel + v * V::LANES;
+                        let mut sum = a[0].mul(b[0][q][v]);
+                        for p in 1..K {
+                            sum = a[p].mul_add(b[p][q][v], sum);
+                        }
+                        if o.accumulate {
+                            sum = V::load(c.add(at)).add(sum);
+                        } else if !o.bias.is_null() {
+                            sum = sum.add(V::load(o.bias.add(j + at)));
+                        }
+                        sum.store(c.add(at));
+                    }
+                }
+            }
+            j += P * panel;
+        }
+        j
     }
 }
 

@@ -4,16 +4,18 @@
 //! [`Isa::panel`] columns. The micro-kernel keeps a block of the result in registers: one source over the
 //! [`Vector`](super::vector::Vector) types of each instruction set.
 
-use super::columns::{few_columns, outer_column};
+use super::columns::{FEW, few_columns, few_rows, outer_column};
 use super::vector::{Plain, Vector};
 use super::{Isa, Real};
+use std::mem::MaybeUninit;
 
 /// Length of the packed form of a `k x n` matrix.
 pub(crate) fn packed_len(isa: Isa, k: usize, n: usize) -> usize {
     n.next_multiple_of(isa.panel()) * k
 }
 
-/// Packs `w` (`k x n` row-major, or its transpose `n x k` if `transposed`) into column panels, zero-padded.
+/// Packs `w` (`k x n` row-major, or its transpose `n x k` if `transposed`) into column panels, zero-padded; a last panel of one or two
+/// columns holds them one after the other.
 pub(crate) fn pack<T: Real>(
     isa: Isa,
     k: usize,
@@ -29,7 +31,17 @@ pub(crate) fn pack<T: Real>(
     {
         let j0 = panel * nr;
         let width = nr.min(n - j0);
-        if transposed {
+        if width <= FEW {
+            for (j, column) in out.chunks_exact_mut(k).enumerate().take(width) {
+                for (p, out) in column.iter_mut().enumerate() {
+                    *out = if transposed {
+                        w[(j0 + j) * k + p]
+                    } else {
+                        w[p * n + j0 + j]
+                    };
+                }
+            }
+        } else if transposed {
             for j in 0..nr {
                 for p in 0..k {
                     out[p * nr + j] = if j < width {
@@ -78,6 +90,9 @@ pub(super) unsafe fn finished<T: Real>(o: &Operands<T>, c: *const T, j: usize, v
     }
 }
 
+/// Steps of a product's inner loop that are written out.
+const UNROLL: usize = 4;
+
 /// One block of `MR` rows and `NV` registers of columns, of which `width` columns are stored.
 #[inline(always)]
 unsafe fn block<T: Real, V: Vector<T>, const MR: usize, const NV: usize>(
@@ -86,18 +101,40 @@ unsafe fn block<T: Real, V: Vector<T>, const MR: usize, const NV: usize>(
 ) {
     unsafe {
         let mut acc = [[V::splat(T::ZERO); NV]; MR];
-        for p in 0..o.k {
-            let line = o.b.add(p * o.ldb);
-            let mut b = [V::splat(T::ZERO); NV];
-            for (v, b) in b.iter_mut().enumerate() {
-                *b = V::load(line.add(v * V::LANES));
+        if o.accumulate {
+            // Accumulators of many parameters come from afar; they are asked for before the sum begins.
+            for i in 0..MR {
+                V::prefetch(o.c.add(i * o.ldc));
             }
-            for (i, acc) in acc.iter_mut().enumerate() {
-                let a = V::splat(*o.a.add(i * o.row + p * o.step));
-                for v in 0..NV {
-                    acc[v] = a.mul_add(b[v], acc[v]);
+        }
+        // Three rows from one address on: all the machine's ways to name them, so that steps need no arithmetic of their own.
+        let mut rows: [*const T; 4] = std::array::from_fn(|g| o.a.wrapping_add(3 * g * o.row));
+        let mut line = o.b;
+        macro_rules! steps {
+            ($steps:expr) => {
+                for u in 0..$steps {
+                    let mut b = [V::splat(T::ZERO); NV];
+                    for (v, b) in b.iter_mut().enumerate() {
+                        *b = V::load(line.add(u * o.ldb + v * V::LANES));
+                    }
+                    for (i, acc) in acc.iter_mut().enumerate() {
+                        let a = V::splat(*rows[i / 3].add(i % 3 * o.row + u * o.step));
+                        for v in 0..NV {
+                            acc[v] = a.mul_add(b[v], acc[v]);
+                        }
+                    }
                 }
-            }
+                line = line.wrapping_add($steps * o.ldb);
+                for row in &mut rows {
+                    *row = row.wrapping_add($steps * o.step);
+                }
+            };
+        }
+        for _ in 0..o.k / UNROLL {
+            steps!(UNROLL);
+        }
+        for _ in 0..o.k % UNROLL {
+            steps!(1);
         }
         for (i, acc) in acc.iter().enumerate() {
             let c = o.c.add(i * o.ldc);
@@ -130,7 +167,7 @@ unsafe fn block<T: Real, V: Vector<T>, const MR: usize, const NV: usize>(
 /// `m` rows against one panel: blocks of `MR` rows, then of 4, 2 and 1. Two rows left over are joined with a whole block
 /// of 6 into two blocks of 4, which keeps the multiply-add units busier.
 #[inline(always)]
-unsafe fn strip<T: Real, V: Vector<T>, const MR: usize, const NV: usize>(
+pub(super) unsafe fn strip<T: Real, V: Vector<T>, const MR: usize, const NV: usize>(
     m: usize,
     o: Operands<T>,
     width: usize,
@@ -167,32 +204,52 @@ unsafe fn matmul_body<T: Real, V: Vector<T>, const MR: usize, const NV: usize>(
     bias: *const T,
 ) {
     let panel = NV * V::LANES;
-    let mut j = 0;
+    let all = Operands {
+        k,
+        a,
+        row: k,
+        step: 1,
+        b: packed,
+        ldb: panel,
+        c,
+        ldc: n,
+        accumulate,
+        bias,
+    };
+    // SAFETY: the caller's shapes; a register of the matrix for each of eight of the result.
+    let mut j = unsafe {
+        match k {
+            1 if n >= 4 * panel => few_rows::<T, V, NV, 1, 4>((m, n), all),
+            2 if n >= 2 * panel => few_rows::<T, V, NV, 2, 2>((m, n), all),
+            _ => 0,
+        }
+    };
     while j < n {
         // SAFETY: the caller's shapes; panel `j` starts `j k` numbers into the packed matrix.
         unsafe {
             let (b, c) = (packed.add(j * k), c.add(j));
             let o = Operands {
-                k,
-                a,
-                row: k,
-                step: 1,
                 b,
-                ldb: panel,
                 c,
-                ldc: n,
-                accumulate,
                 bias: if bias.is_null() { bias } else { bias.add(j) },
+                ..all
             };
             match n - j {
-                1 => few_columns::<T, V, 12, 1>(m, o),
-                2 => few_columns::<T, V, 6, 2>(m, o),
+                1 => few_columns::<T, V, 1>(m, o),
+                2 => few_columns::<T, V, 2>(m, o),
                 width => strip::<T, V, MR, NV>(m, o, panel.min(width)),
             }
         }
         j += panel;
     }
 }
+
+/// Rows of a panel that [`outer`] copies at a time: those of a tile, mostly.
+const PANEL_ROWS: usize = 80;
+/// Bytes from row to row from which on the lines of a panel fall onto each other in the first-level cache, and columns of the left operand
+/// for which a copy of the panel is worth its time.
+const FAR: usize = 384;
+const OFTEN: usize = 48;
 
 /// `c (ka x kb) += sum over rows r of a[r]^T b[r]`: panels of `NV` registers, then of one, then single columns.
 #[inline(always)]
@@ -218,12 +275,40 @@ unsafe fn outer_body<T: Real, V: Vector<T>, const MR: usize, const NV: usize>(
             bias: std::ptr::null(),
         }
     };
+    let panel = NV * V::LANES;
+    let copied = ka >= OFTEN && kb * size_of::<T>() >= FAR;
+    // The widest panel has 32 columns.
+    let mut lines = [MaybeUninit::<T>::uninit(); PANEL_ROWS * 32];
+    let lines = lines.as_mut_ptr().cast::<T>();
     let mut j = 0;
-    // SAFETY: the caller's shapes; each strip stays within `kb` columns.
+    // SAFETY: the caller's shapes; each strip stays within `kb` columns, and reads those lines that were written.
     unsafe {
-        while j + NV * V::LANES <= kb {
-            strip::<T, V, MR, NV>(ka, operands(0, j), NV * V::LANES);
-            j += NV * V::LANES;
+        while j + panel <= kb {
+            let o = operands(0, j);
+            if copied {
+                let mut start = 0;
+                while start < rows {
+                    let k = PANEL_ROWS.min(rows - start);
+                    for r in 0..k {
+                        let (from, to) = (o.b.add((start + r) * kb), lines.add(r * panel));
+                        for v in 0..NV {
+                            V::load(from.add(v * V::LANES)).store(to.add(v * V::LANES));
+                        }
+                    }
+                    let part = Operands {
+                        k,
+                        a: o.a.add(start * ka),
+                        b: lines,
+                        ldb: panel,
+                        ..o
+                    };
+                    strip::<T, V, MR, NV>(ka, part, panel);
+                    start += k;
+                }
+            } else {
+                strip::<T, V, MR, NV>(ka, o, panel);
+            }
+            j += panel;
         }
         while j + V::LANES <= kb {
             strip::<T, V, 6, 1>(ka, operands(0, j), V::LANES);
@@ -280,6 +365,8 @@ macro_rules! product {
     };
 }
 
+pub(super) use product;
+
 product! {
     /// `c (m x n) (+)= a (m x k) * packed (k x n)`, for the shape `(m, k, n)`; without `accumulate` plus the row `bias`, if not null.
     matmul = matmul_body(shape: (usize, usize, usize), a: *const T, packed: *const T, c: *mut T, accumulate: bool, bias: *const T)
@@ -288,7 +375,6 @@ product! {
     /// `c (ka x kb) += sum over rows r of a[r]^T b[r]`, for the shape `(rows, ka, kb)`.
     outer = outer_body(shape: (usize, usize, usize), a: *const T, b: *const T, c: *mut T)
 }
-
 /// `c (m x m) += a b^T` for two `m x k` matrices: a Gram matrix, summed over tiles. `packed` is room for the packed `b`.
 ///
 /// # Panics

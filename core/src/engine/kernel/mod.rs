@@ -12,6 +12,7 @@ pub(crate) mod gemm;
 mod real;
 pub(crate) mod rows;
 pub(crate) mod softmax;
+pub(crate) mod sums;
 pub mod vector;
 
 pub use real::Real;

@@ -2,45 +2,8 @@
 
 use super::{Real, kernels};
 
-/// Lanes of a partial sum: fixed, so that a row's sum has the same bits on every machine type and in every tile.
-pub(super) const LANES: usize = 16;
-
-/// Sum of `f(i)` over a row in a fixed order.
-#[inline(always)]
-pub(super) fn sum_lanes<T: Real>(
-    n: usize,
-    f: impl Fn(usize) -> T,
-    g: impl Fn(usize) -> [T; LANES],
-) -> T {
-    if n < LANES {
-        return (0..n).fold(T::ZERO, |sum, i| sum + f(i));
-    }
-    let mut lanes = [T::ZERO; LANES];
-    let mut i = 0;
-    while i + LANES <= n {
-        let x = g(i);
-        for j in 0..LANES {
-            lanes[j] += x[j];
-        }
-        i += LANES;
-    }
-    // Halves upon halves, each a loop of known length.
-    let mut eight = [T::ZERO; LANES / 2];
-    for j in 0..LANES / 2 {
-        eight[j] = lanes[j] + lanes[j + LANES / 2];
-    }
-    let mut four = [T::ZERO; LANES / 4];
-    for j in 0..LANES / 4 {
-        four[j] = eight[j] + eight[j + LANES / 4];
-    }
-    let two = [four[0] + four[2], four[1] + four[3]];
-    let mut sum = two[0] + two[1];
-    while i < n {
-        sum += f(i);
-        i += 1;
-    }
-    sum
-}
+/// Columns from which on a row is worth a call.
+const CALL: usize = 16;
 
 /// Columns whose sums stay in registers.
 const SUMS: usize = 32;
@@ -116,28 +79,6 @@ unsafe fn add_rows<T: Real>(rows: usize, cols: usize, a: *const T, out: *mut T) 
 }
 
 kernels! {
-    /// `out[r] = sum_c a[r][c] b[r][c]`.
-    fn row_dot<T>(rows: usize, cols: usize, a: *const T, b: *const T, out: *mut T) {
-        for r in 0..rows {
-            let (a, b) = (a.add(r * cols), b.add(r * cols));
-            let block = |i: usize| {
-                let (x, y) = (*(a.add(i) as *const [T; LANES]), *(b.add(i) as *const [T; LANES]));
-                let mut z = x;
-                for j in 0..LANES {
-                    z[j] = x[j] * y[j];
-                }
-                z
-            };
-            *out.add(r) = sum_lanes(cols, |i| *a.add(i) * *b.add(i), block);
-        }
-    }
-    /// `out[r] = sum_c a[r][c]`.
-    fn row_sum<T>(rows: usize, cols: usize, a: *const T, out: *mut T) {
-        for r in 0..rows {
-            let a = a.add(r * cols);
-            *out.add(r) = sum_lanes(cols, |i| *a.add(i), |i| *(a.add(i) as *const [T; LANES]));
-        }
-    }
     /// `out[r][c] = s[r]`.
     fn broadcast_columns<T>(rows: usize, cols: usize, s: *const T, out: *mut T) {
         for r in 0..rows {
@@ -190,7 +131,7 @@ kernels! {
     fn slice<T>(rows: usize, cols: usize, start: usize, width: usize, a: *const T, out: *mut T) {
         for r in 0..rows {
             // Narrow rows are not worth a call.
-            if width < LANES {
+            if width < CALL {
                 for c in 0..width {
                     *out.add(r * width + c) = *a.add(r * cols + start + c);
                 }
@@ -202,7 +143,7 @@ kernels! {
     /// Rows of `width` placed at column `start` of rows of `cols`, zero elsewhere.
     fn pad<T>(rows: usize, cols: usize, start: usize, width: usize, a: *const T, out: *mut T) {
         for r in 0..rows {
-            if cols < LANES {
+            if cols < CALL {
                 for c in 0..cols {
                     let inside = c >= start && c < start + width;
                     *out.add(r * cols + c) = if inside { *a.add(r * width + c - start) } else { T::ZERO };

@@ -1,7 +1,8 @@
 //! What a band needs of an earlier one is computed again where that costs no more than fetching it from memory.
 //!
 //! A band keeps whole what later bands read. Products of two kept values, scaled rows, gathered rows and the like are not worth it: their
-//! operands are kept anyway, or narrow, or as cheap. The graph is written anew with a copy of such a node for each band that reads it.
+//! operands are kept anyway, or narrow, or as cheap. The graph is written anew with a copy of such a node for each band that reads it. Where
+//! memory is short, activations and their derivatives are computed again too, from the one point at which they are taken.
 
 use std::collections::HashMap;
 
@@ -28,15 +29,15 @@ struct Bands {
 }
 
 impl Planner<'_> {
-    /// The graph with cheap nodes copied into the bands that read them; nothing if there is none.
-    pub(super) fn recompute(mut self, outputs: &[Node]) -> Option<Rewritten> {
+    /// The graph with cheap nodes copied into the bands that read them, and activations with `functions_too`; nothing if there is none.
+    pub(super) fn recompute(mut self, outputs: &[Node], functions_too: bool) -> Option<Rewritten> {
         let (order, _) = self.schedule();
         let arrangement = self.arrange(order);
         if arrangement.bands.is_empty() {
             return None;
         }
         let bands = self.bands_of(&arrangement);
-        let cheap = self.cheap(&arrangement, &bands);
+        let cheap = self.cheap(&arrangement, &bands, functions_too);
         let n = self.graph.entries.len();
         let mut copier = Copier {
             old: self.graph,
@@ -45,6 +46,7 @@ impl Planner<'_> {
             cheap,
             map: Vec::with_capacity(n),
             copies: HashMap::new(),
+            names: HashMap::new(),
             pins: HashMap::new(),
         };
         for id in 0..n {
@@ -77,9 +79,10 @@ impl Planner<'_> {
     }
 
     /// Nodes that are computed again rather than kept.
-    fn cheap(&self, arrangement: &Arrangement, bands: &Bands) -> Vec<bool> {
+    fn cheap(&self, arrangement: &Arrangement, bands: &Bands, functions_too: bool) -> Vec<bool> {
         let entries = &self.graph.entries;
         let mut cheap = vec![false; entries.len()];
+        let orders = self.kept_orders(arrangement);
         for (id, entry) in entries.iter().enumerate() {
             let node = Node(id as u32);
             let inputs = || entry.inputs.iter().flatten();
@@ -87,11 +90,14 @@ impl Planner<'_> {
                 Op::Add | Op::Sub | Op::Mul | Op::MulColumn => true,
                 Op::Affine { .. } | Op::BroadcastColumns | Op::Gather(_) => true,
                 Op::MatMul { .. } => inputs().next().is_some_and(|a| self.cols(*a) <= 2),
+                // Several derivatives at one point: the point is kept in their place.
+                Op::Unary(_) => functions_too && inputs().any(|z| orders[z.id()] > 1),
                 _ => false,
             };
             // An operand is at hand if it is no wide node of the same rows, or kept, or cheap itself.
             let at_hand = |x: &Node| {
-                self.graph.shape(*x).rows != entry.shape.rows
+                matches!(entry.op, Op::Unary(_))
+                    || self.graph.shape(*x).rows != entry.shape.rows
                     || self.cols(*x) < WIDE_COLUMNS
                     || cheap[x.id()]
                     || (bands.of[x.id()].is_some() && !arrangement.local[x.id()])
@@ -109,6 +115,21 @@ impl Planner<'_> {
         cheap
     }
 
+    /// For each node, how many orders of a function at it are kept for later bands.
+    fn kept_orders(&self, arrangement: &Arrangement) -> Vec<usize> {
+        let mut orders = vec![0; self.graph.entries.len()];
+        for (id, entry) in self.graph.entries.iter().enumerate() {
+            if let (Op::Unary(function), [Some(z), _]) = (entry.op, entry.inputs)
+                && function.order().is_some()
+                && self.facts.needed[id]
+                && !arrangement.local[id]
+            {
+                orders[z.id()] += 1;
+            }
+        }
+        orders
+    }
+
     fn cols(&self, node: Node) -> usize {
         self.graph.shape(node).cols
     }
@@ -123,6 +144,8 @@ struct Copier<'a> {
     map: Vec<Node>,
     /// The copy of a node for a band.
     copies: HashMap<(usize, usize), Node>,
+    /// The name of a function's argument in a band.
+    names: HashMap<(usize, usize), Node>,
     pins: HashMap<Node, usize>,
 }
 
@@ -138,6 +161,26 @@ impl Copier<'_> {
         node
     }
 
+    /// A function of `z` in `band`: through a name of its own for `z`, so that its orders are one instruction in each band, not one for all.
+    fn push_at(&mut self, id: usize, z: usize, band: usize) -> Node {
+        let name = match self.names.get(&(z, band)) {
+            Some(&name) => name,
+            None => {
+                let mut entry = self.old.entries[z].clone();
+                (entry.op, entry.inputs) = (Op::Reshape, [Some(self.map[z]), None]);
+                let name = Node(self.graph.entries.len() as u32);
+                self.graph.entries.push(entry);
+                self.names.insert((z, band), name);
+                name
+            }
+        };
+        let mut entry = self.old.entries[id].clone();
+        entry.inputs = [Some(name), None];
+        let node = Node(self.graph.entries.len() as u32);
+        self.graph.entries.push(entry);
+        node
+    }
+
     fn operand(&mut self, id: usize, band: Option<usize>) -> Node {
         let Some(band) = band.filter(|band| self.cheap[id] && self.bands.of[id] != Some(*band))
         else {
@@ -146,7 +189,10 @@ impl Copier<'_> {
         if let Some(&copy) = self.copies.get(&(id, band)) {
             return copy;
         }
-        let copy = self.push(id, Some(band));
+        let copy = match (self.old.entries[id].op, self.old.entries[id].inputs) {
+            (Op::Unary(_), [Some(z), _]) => self.push_at(id, z.id(), band),
+            _ => self.push(id, Some(band)),
+        };
         self.copies.insert((id, band), copy);
         self.pins.insert(copy, self.bands.levels[band]);
         copy

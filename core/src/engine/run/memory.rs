@@ -1,7 +1,7 @@
 //! One instruction at work: the map from primitives to kernels, over the memory of a program.
 
 use crate::engine::graph::{Blocks, Function, Op, Rows};
-use crate::engine::kernel::{Isa, Real, attention, elementwise, gemm, rows};
+use crate::engine::kernel::{Isa, Real, attention, elementwise, gemm, rows, sums};
 use crate::engine::plan::{Instruction, Place, Plan, Stage};
 
 /// What is compiled once for each number type, in this crate: without it every crate, test and example that runs a program would compile all
@@ -184,8 +184,8 @@ impl<T: Real> Memory<'_, T> {
                     elementwise::affine(isa, n, number(scale), number(shift), a, out)
                 }
                 Op::MulColumn => elementwise::mul_column(isa, m, i.cols, a, b, out, i.accumulate),
-                Op::RowDot => rows::row_dot(isa, m, i.a_cols, a, b, out),
-                Op::RowSum => rows::row_sum(isa, m, i.a_cols, a, out),
+                Op::RowDot => sums::row_dot(isa, (m, i.a_cols), a, b, out),
+                Op::RowSum => sums::row_sum(isa, (m, i.a_cols), a, out),
                 Op::BroadcastColumns => rows::broadcast_columns(isa, m, i.cols, a, out),
                 Op::Unary(function) => match function {
                     Function::Silu(_) | Function::Gelu(_) => {

@@ -86,9 +86,13 @@ impl Pairs {
 
     /// All outputs of five units.
     fn run<T: Real>(&self, isa: Isa, threads: usize, tile: usize) -> (Vec<Vec<f64>>, String) {
+        let plan = Plan::new(&self.graph, &self.outputs, tile, isa);
+        self.run_plan::<T>(plan, threads)
+    }
+
+    fn run_plan<T: Real>(&self, plan: Plan, threads: usize) -> (Vec<Vec<f64>>, String) {
         let units = 5;
-        let pool = Arc::new(Pool::new(threads));
-        let mut program = Program::<T>::with_tile(&self.graph, &self.outputs, pool, isa, tile);
+        let mut program = Program::<T>::of(plan, Arc::new(Pool::new(threads)));
         let cast = |x: Vec<f64>| x.into_iter().map(T::from_f64).collect::<Vec<T>>();
         let params = cast(numbers(self.parameters, 3));
         let points = cast(numbers(units * PARTICLES * 3, 4));
@@ -141,6 +145,19 @@ fn bands_give_what_whole_units_give() {
                 assert!((a - b).abs() < 1e-12 * scale, "{isa}: {a} against {b}");
             }
         }
+    }
+}
+
+#[test]
+fn activations_computed_again_take_less_memory_and_are_the_same() {
+    let pairs = Pairs::new();
+    for isa in Isa::available() {
+        let [kept, again] =
+            [usize::MAX, 0].map(|large| Plan::within(&pairs.graph, &pairs.outputs, 1, isa, large));
+        let (before, after) = (kept.arena_len(), again.arena_len());
+        assert!(after < before - 306 * WIDTH, "{after} after {before}");
+        let [kept, again] = [kept, again].map(|plan| pairs.run_plan::<f64>(plan, 1).0);
+        assert!(kept == again, "{isa}");
     }
 }
 
