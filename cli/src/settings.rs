@@ -119,6 +119,10 @@ pub struct SettingsArgs {
     /// Number of particles in a row: the energy knows neither their frame nor, where they are alike, their names
     #[arg(long, value_name = "N", help_heading = "Model")]
     pub particles: Option<usize>,
+    /// The particles by a file (docs/molecules.md): a .pdb structure, or a .toml file. Their number, and for egnn (the default with it) and
+    /// transformer their types and bonds
+    #[arg(long, value_name = "FILE", help_heading = "Data")]
+    pub topology: Option<PathBuf>,
     /// The centre of all particles: free, no part of the model, whose log-densities have three dimensions less in space; or kept, as any other
     /// column [default: free for egnn and transformer]
     #[arg(long, value_name = "CENTRE", help_heading = "Model", value_parser = word::<CentreKind>)]

@@ -189,10 +189,12 @@ impl<'a, S: Subject> Dynamics<'a, S> {
         settings.seed = Some(place.seed);
         (settings.score_steps, settings.steps) = (Some(score), Some(joint));
         settings.objective = Some(objective.clone());
-        // A method with settings of its own shares no stage.
-        let shared = match self.chosen.with.contains_key(place.method) {
-            true => format!("score-{}", place.name()),
-            false => format!("score-s{}", place.seed),
+        // Methods share the score stage with those of the same settings, under the first one's name.
+        let with = &self.chosen.with;
+        let own = with.get(place.method);
+        let shared = match with.iter().find(|(_, other)| Some(*other) == own) {
+            Some((first, _)) => format!("score-{first}-s{}", place.seed),
+            None => format!("score-s{}", place.seed),
         };
         two_stages(bench, &shared, &place.name(), settings).map(Some)
     }

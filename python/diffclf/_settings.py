@@ -69,6 +69,8 @@ class Settings(TypedDict, total=False):
     """Turn each row of particles onto the first one, without a reflection."""
     particles: int
     """Number of particles: the energy becomes a sum over pairs of a function of their distance."""
+    topology: str | os.PathLike[str]
+    """The particles by a .pdb or .toml file: their number, and for egnn (the default with it) and transformer their types and bonds."""
     form: str
     """How the network gives the energy."""
     base: str

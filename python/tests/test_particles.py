@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,3 +40,14 @@ def test_the_centre_is_no_part_of_the_model(network: Any) -> None:
     weighted = diffclf.smc(model, 32, levels=8, moves=1, least_overlap=0.0)
     assert weighted.points.shape == (32, 9)
     assert np.abs(weighted.points.reshape(32, 3, 3).sum(axis=1)).max() < 1e-9
+
+
+def test_a_topology_tells_particles_types_and_bonds(tmp_path: Path) -> None:
+    beads = tmp_path / "beads.toml"
+    beads.write_text("masses = [12.0, 14.0, 12.0]\ntypes = [0, 1, 0]\nbonds = [[0, 1], [1, 2]]\n")
+    known = diffclf.fit(chains(), topology=beads, progress=False, **SMALL)
+    network = {"kind": "egnn", "types": [0, 1, 0], "bonds": [[0, 1], [1, 2]], "cross": True}
+    told = diffclf.fit(chains(), particles=3, network=network, progress=False, **SMALL)
+    assert known.to_bytes() == told.to_bytes()
+    with pytest.raises(diffclf.InputError, match="has 3 particles"):
+        diffclf.fit(chains(), topology=beads, particles=4, progress=False, **SMALL)

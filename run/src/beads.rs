@@ -2,7 +2,12 @@
 
 use crate::error::{Error, Result};
 use crate::files::{MappedNpy, read_text};
+use crate::named::Named;
+use crate::network::NetworkChoice;
+use crate::settings::Settings;
 use crate::trajectory::{kind_of, read};
+use crate::words;
+use crate::words::Setting;
 use diffclf::format::trajectory::Kind;
 use diffclf::molecule::{Beads, GoModel, GoSettings};
 use serde::Deserialize;
@@ -92,6 +97,73 @@ impl BeadFile {
     }
 }
 
+/// Puts what the settings' topology says of the particles where it is not given: their number, and types and bonds of the network. A word
+/// about it; none without a topology.
+pub fn fill(settings: &mut Settings) -> Result<Option<String>> {
+    let Some(path) = &settings.topology else {
+        return Ok(None);
+    };
+    let beads = BeadFile::read(path)?.beads;
+    let count = beads.count();
+    if settings.particles.is_some_and(|given| given != count) {
+        return Err(Error::Refused(words!(
+            Setting::new("topology"),
+            format!(" has {count} particles; leave out "),
+            Setting::new("particles"),
+            ", or give the topology of these rows"
+        )));
+    }
+    settings.particles = Some(count);
+    let number = |k: &usize| *k as u32;
+    let known_types: Vec<u32> = beads.types.iter().map(number).collect();
+    let known_bonds = beads
+        .bonds
+        .iter()
+        .map(|pair| [0, 1].map(|k| number(&pair[k])));
+    let known_bonds: Vec<[u32; 2]> = known_bonds.collect();
+    let text = format!(
+        "{}: {count} particles of {} types, {} bonds",
+        path.display(),
+        known_types.iter().max().map_or(0, |most| most + 1),
+        known_bonds.len()
+    );
+    // Molecules have a handedness.
+    let network = settings.network.get_or_insert(Named(NetworkChoice::Egnn {
+        types: Vec::new(),
+        bonds: Vec::new(),
+        cross: true,
+        range: None,
+        cutoff: None,
+    }));
+    match &mut network.0 {
+        NetworkChoice::Egnn { types, bonds, .. } => {
+            if types.is_empty() {
+                *types = known_types;
+            }
+            if bonds.is_empty() {
+                *bonds = known_bonds;
+            }
+        }
+        NetworkChoice::Transformer { types, .. } if types.is_empty() => *types = known_types,
+        _ => {}
+    }
+    Ok(Some(text))
+}
+
+/// Refuses rows that are no particles of the topology in space, and takes it out of settings that have all it says.
+pub fn settle(settings: &mut Settings, columns: usize) -> Result<()> {
+    let Some(path) = settings.topology.take() else {
+        return Ok(());
+    };
+    match settings.particles {
+        Some(count) if 3 * count != columns => Err(Error::Usage(format!(
+            "{}: {count} particles, but rows have {columns} numbers; give the topology of these rows",
+            path.display()
+        ))),
+        _ => Ok(()),
+    }
+}
+
 fn structure(path: &Path) -> Result<Beads> {
     let mapped = MappedNpy::open(path)?;
     let frames = read(path, Kind::Pdb, mapped.bytes())?;
@@ -122,6 +194,56 @@ mod tests {
         assert!(refused("masses = [1.0]\ntypes = [0, 1]").contains("2 types"));
         assert!(refused("").contains("none"));
         assert!(refused("structure = 'a.pdb'").contains("no file"));
+    }
+
+    #[test]
+    fn a_topology_tells_what_is_not_given() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("beads.toml");
+        let text = "masses = [12.0, 14.0, 12.0]\ntypes = [0, 1, 0]\nbonds = [[0, 1], [1, 2]]";
+        std::fs::write(&path, text).unwrap();
+        let filled = |text: &str| {
+            let mut settings: Settings = toml::from_str(text).unwrap();
+            settings.topology = Some(path.clone());
+            let word = fill(&mut settings).map_err(|refused| refused.to_string())?;
+            Ok::<_, String>((settings, word.unwrap()))
+        };
+        let (plain, word) = filled("").unwrap();
+        assert!(word.contains("3 particles of 2 types, 2 bonds"), "{word}");
+        let same = "particles = 3\nnetwork = { kind = \"egnn\", types = [0, 1, 0], bonds = [[0, 1], [1, 2]], cross = true }";
+        let mut written: Settings = toml::from_str(same).unwrap();
+        assert_eq!(fill(&mut written).unwrap(), None);
+        written.topology = Some(path.clone());
+        assert_eq!(plain, written);
+        // What is given stands.
+        let (own, _) = filled("network = { kind = \"transformer\", heads = 2 }").unwrap();
+        let expected =
+            "particles = 3\nnetwork = { kind = \"transformer\", types = [0, 1, 0], heads = 2 }";
+        assert_eq!(
+            own.network,
+            toml::from_str::<Settings>(expected).unwrap().network
+        );
+        let (own, _) = filled("network = { kind = \"egnn\", types = [2, 1, 0] }").unwrap();
+        let Some(Named(NetworkChoice::Egnn {
+            types,
+            bonds,
+            cross,
+            ..
+        })) = own.network
+        else {
+            panic!("another network");
+        };
+        assert_eq!((types, bonds.len(), cross), (vec![2, 1, 0], 2, false));
+        let (pairs, _) = filled("network = \"pairs\"").unwrap();
+        assert_eq!(pairs.network, Some(Named(NetworkChoice::Pairs {})));
+        let refused = filled("particles = 4").unwrap_err();
+        assert!(refused.contains("has 3 particles"), "{refused}");
+        // Rows of other particles, and of as many in the plane.
+        let mut settled = plain.clone();
+        settle(&mut settled, 9).unwrap();
+        assert_eq!((settled.topology, settled.particles), (None, Some(3)));
+        let refused = settle(&mut plain.clone(), 6).unwrap_err().to_string();
+        assert!(refused.contains("6 numbers"), "{refused}");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use crate::notice::Notice;
 use crate::resolve::{Facts, Place};
 use crate::settings::Settings;
+use crate::trajectory::kind_of;
 use crate::watch::Watch;
 use crate::words;
 use crate::words::Setting;
@@ -70,7 +71,16 @@ fn file(path: &Path, watch: &dyn Watch) -> Result<DataSet> {
             bytes as f64 / 1e9
         ));
     }
-    DataSet::file(path)
+    let set = DataSet::file(path)?;
+    if let (Some(kind), Some(rows)) = (kind_of(path), set.record().rows) {
+        watch.note(&format!(
+            "{}: {rows} frames of {} atoms, file in {}, learned in nm",
+            path.display(),
+            set.dim()? / 3,
+            kind.unit()
+        ));
+    }
+    Ok(set)
 }
 
 fn system(settings: &Settings, name: &str, dim: Option<usize>, endpoint: usize) -> Result<DataSet> {

@@ -93,6 +93,8 @@ pub struct Settings {
     pub features: Option<usize>,
     /// Number of particles in a row: the energy knows neither their frame nor, where they are alike, their names
     pub particles: Option<usize>,
+    /// The particles by a .pdb or .toml file: their number, and for egnn (the default with it) and transformer their types and bonds
+    pub topology: Option<PathBuf>,
     /// The centre of all particles is no part of the model (free), or one like any other (kept) [default: free for egnn and transformer]
     pub centre: Option<CentreKind>,
     /// Turn each row of particles at random when it is trained on [default: for a transformer, unless rows are aligned]

@@ -1,6 +1,7 @@
 //! From settings and data to a model, in a run folder that can be left and taken up again at any moment.
 
 use crate::archive;
+use crate::beads;
 use crate::data::DataSet;
 use crate::endpoints::{open, rows};
 use crate::error::{Error, Result};
@@ -59,7 +60,10 @@ pub fn train_on(job: Job, sets: Vec<DataSet>) -> Result<()> {
     run(job, Some(sets))
 }
 
-fn run(job: Job, sets: Option<Vec<DataSet>>) -> Result<()> {
+fn run(mut job: Job, sets: Option<Vec<DataSet>>) -> Result<()> {
+    if let Some(text) = beads::fill(&mut job.settings)? {
+        job.watch.note(&text);
+    }
     if states::are_meant(&job, sets.as_deref())? {
         return states::train(job, sets);
     }
@@ -137,7 +141,6 @@ fn begun(job: &Job, sets: Option<Vec<DataSet>>) -> Result<Begun> {
     if let Some(from) = &job.from {
         settings = inherited(&settings, from)?;
     }
-    let settings = &settings;
     if !job.resume {
         RunFolder::refuse_existing(&job.path, job.force)?;
     } else if sets.is_none() && settings.data.is_none() && settings.system.is_none() {
@@ -147,8 +150,12 @@ fn begun(job: &Job, sets: Option<Vec<DataSet>>) -> Result<Begun> {
     }
     let sets = match sets {
         Some(sets) => sets,
-        None => open(settings, &*job.watch)?,
+        None => open(&settings, &*job.watch)?,
     };
+    if let Some(first) = sets.first() {
+        beads::settle(&mut settings, first.dim()?)?;
+    }
+    let settings = &settings;
     let sets = weighted(settings, sets)?;
     let sets = viewed(settings, dequantised(settings, sets)?)?;
     let isa = isa_of(settings)?;
@@ -208,6 +215,8 @@ pub(crate) fn taken_up<R>(
     about: impl FnOnce(&R, &Settings) -> (Option<usize>, Vec<(String, String)>, String),
 ) -> Result<TakenUp<R>> {
     let mut wanted = job.settings.clone();
+    // What it says is among the settings.
+    wanted.topology = None;
     let folder = RunFolder::take(&job.path)?;
     let mut saved = folder.settings()?;
     // Data may have moved since; their content is compared with the checkpoint's.

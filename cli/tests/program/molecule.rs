@@ -198,3 +198,50 @@ fn a_go_model_moves_with_the_masses_and_bonds_of_its_topology() {
         &["native structure"],
     );
 }
+
+/// Frames and a topology are all that a training needs; the run is that of the same settings by hand, and goes on with either.
+#[test]
+fn a_training_takes_particles_from_a_topology() {
+    let place = Place::new();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments/chignolin");
+    for name in ["native.pdb", "go.toml"] {
+        fs::copy(folder.join(name), place.path(name)).unwrap();
+    }
+    place.run(
+        "simulate A --system A=go:go.toml --topology go.toml --frames 40 --thin 20 --units nm --step 5 --temperature 340 --quiet -o f.dcd",
+    );
+    let small = "--steps 2 --score-steps 2 --width 8 --depth 1 --batch 8 --grid-levels 16 --threads 1 --no-report";
+    let told = place.notes(&format!("train f.dcd --topology go.toml {small} -o a"));
+    for words in [
+        "10 particles of 7 types, 9 bonds",
+        "40 frames of 10 atoms, file in Angstrom, learned in nm",
+    ] {
+        assert!(told.contains(words), "{told}");
+    }
+    let network = r#"{kind="egnn",types=[0,0,1,2,3,4,5,4,6,0],bonds=[[0,1],[1,2],[2,3],[3,4],[4,5],[5,6],[6,7],[7,8],[8,9]],cross=true}"#;
+    place.run(&format!(
+        "train f.dcd --particles 10 --network {network} {small} --quiet -o b"
+    ));
+    assert_eq!(
+        place.bytes("a/model.safetensors"),
+        place.bytes("b/model.safetensors")
+    );
+    assert_eq!(place.bytes("a/config.toml"), place.bytes("b/config.toml"));
+    place.run("train f.dcd --topology go.toml -o a --resume --no-report --quiet");
+    fs::write(place.path("two.toml"), "masses = [1.0, 2.0]").unwrap();
+    place.refused(
+        &format!("train f.dcd --topology two.toml {small} -o c"),
+        2,
+        &["2 particles", "30 numbers"],
+    );
+    place.refused(
+        &format!("train f.dcd --topology go.toml --particles 9 {small} -o c"),
+        2,
+        &["has 10 particles", "--particles"],
+    );
+    place.refused(
+        "train --system ising --dim 9 --topology go.toml -o c",
+        2,
+        &["--topology", "states"],
+    );
+}

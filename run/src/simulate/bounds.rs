@@ -54,13 +54,24 @@ impl Departure {
 
 impl Bounds {
     /// Those of the data's rows. Bonds are watched where they are given, all distances of few particles where they are not, and every
-    /// coordinate of rows that are no particles.
-    pub fn of(rows: &[f64], bonds: &[[usize; 2]], particles: bool, target: HeldEnergy<'_>) -> Self {
-        let dim = target.energy.dim();
+    /// coordinate of rows that are no particles. There is a target for each thread.
+    pub fn of(
+        rows: &[f64],
+        bonds: &[[usize; 2]],
+        particles: bool,
+        targets: &[HeldEnergy<'_>],
+    ) -> Self {
+        let dim = targets.first().map_or(1, |target| target.energy.dim());
         let count = (rows.len() / dim).min(MOST_ROWS);
         let rows = &rows[..count * dim];
         let mut energies = vec![0.0; count];
-        target.energy.energy(&[target.time], rows, &mut energies);
+        let share = count.div_ceil(targets.len().max(1)).max(1);
+        std::thread::scope(|scope| {
+            let parts = rows.chunks(share * dim).zip(energies.chunks_mut(share));
+            for ((rows, energies), target) in parts.zip(targets) {
+                scope.spawn(|| target.energy.energy(&[target.time], rows, energies));
+            }
+        });
         energies.sort_by(f64::total_cmp);
         let pairs = dim / 3 * (dim / 3).saturating_sub(1) / 2;
         // One row again and again has no ranges: nothing is outside of it.
@@ -162,7 +173,11 @@ mod tests {
         let data: Vec<f64> = (0..20)
             .flat_map(|k| [0.0, 0.0, 0.0, 1.0 + 0.01 * f64::from(k), 0.0, 0.0])
             .collect();
-        let bounds = Bounds::of(&data, &[[0, 1]], true, target);
+        let bounds = Bounds::of(&data, &[[0, 1]], true, &[target]);
+        for threads in [2, 3, 64] {
+            let dealt = Bounds::of(&data, &[[0, 1]], true, &vec![target; threads]);
+            assert_eq!(dealt, bounds, "{threads} threads");
+        }
         assert_eq!((bounds.rows, bounds.ranges.len()), (20, 1));
         let row = |d: f64| [0.0, 0.0, 0.0, d, 0.0, 0.0];
         // Chain 0 stays, chain 1 stretches its bond in frame 1, chain 2 is lost in frame 2.
@@ -198,7 +213,7 @@ mod tests {
         assert_eq!((left[0].value, left[0].farthest), (1.5, 1.5));
         assert!(left[0].text().contains("chain 1 left the data in frame 1"));
         // A structure that all chains start from says nothing of where they may go.
-        let same = Bounds::of(&data[..6].repeat(3), &[[0, 1]], true, target);
+        let same = Bounds::of(&data[..6].repeat(3), &[[0, 1]], true, &[target]);
         energies[8] = 900.0;
         assert!(same.ranges.is_empty() && same.departures(&frames, &energies, 3).is_empty());
     }

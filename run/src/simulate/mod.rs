@@ -190,7 +190,7 @@ impl Simulation {
         };
         let (threads, isa) = machine;
         landscape.held(time, threads.min(chains), isa, |targets| {
-            let bounds = Bounds::of(data, &self.bonds, self.particles, targets[0]);
+            let bounds = Bounds::of(data, &self.bonds, self.particles, targets);
             let mut bar = watch.begin("simulate", (self.frames * self.thin) as u64, 0);
             let (numbers, acceptance, kinetic) =
                 self.frames_of(&dynamics, targets, start, keeping, &mut |ensemble, top| {

@@ -68,6 +68,7 @@ fn refuse_strangers(s: &Settings) -> Result<()> {
         ("positive", s.positive.is_some()),
         ("bounded", s.bounded.is_some()),
         ("dequantise", s.dequantise.is_some()),
+        ("topology", s.topology.is_some()),
         ("particles", s.particles.is_some()),
         ("form", s.form.is_some()),
         ("base", s.base.is_some()),
