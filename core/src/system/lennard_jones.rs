@@ -69,8 +69,9 @@ impl LennardJones {
         let radius = 0.964 / (1.0 + golden * golden).sqrt();
         let mut row = [0.0; 39];
         for corner in 0..12 {
-            let (axis, signs) = (corner / 4, [corner & 1, corner / 2 & 1]);
-            let [a, b] = signs.map(|sign| if sign == 0 { radius } else { -radius });
+            let axis = corner / 4;
+            let [a, b] =
+                [corner % 2, corner / 2 % 2].map(|sign| if sign == 0 { radius } else { -radius });
             row[3 + 3 * corner + axis] = a;
             row[3 + 3 * corner + (axis + 1) % 3] = b * golden;
         }

@@ -65,12 +65,12 @@ pub(super) unsafe fn few_rows<
             for i in 0..m {
                 let a: [V; K] = std::array::from_fn(|p| V::splat(*o.a.add(i * o.row + p)));
                 let c = o.c.add(i * o.ldc + j);
-                for q in 0..P {
-                    for v in 0..NV {
+                for (q, first) in b[0].iter().enumerate() {
+                    for (v, &first) in first.iter().enumerate() {
                         let at = q * panel + v * V::LANES;
-                        let mut sum = a[0].mul(b[0][q][v]);
-                        for p in 1..K {
-                            sum = a[p].mul_add(b[p][q][v], sum);
+                        let mut sum = a[0].mul(first);
+                        for (a, b) in a.iter().zip(&b).skip(1) {
+                            sum = a.mul_add(b[q][v], sum);
                         }
                         if o.accumulate {
                             sum = V::load(c.add(at)).add(sum);

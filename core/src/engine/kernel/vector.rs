@@ -88,7 +88,7 @@ impl<T: Real, const N: usize> Vector<T> for Plain<T, N> {
         let mut half = N / 2;
         while half > 0 {
             for i in 0..half {
-                self.0[i] = self.0[i] + self.0[i + half];
+                self.0[i] += self.0[i + half];
             }
             half /= 2;
         }
