@@ -25,13 +25,16 @@ use diffclf::train::{Endpoints, InMemory, Shuffled, TrainSettings, Trainer, fini
 const ROWS: usize = 20_000;
 const BATCH: usize = 128;
 
-/// What is known of a system: rows, and log p up to a constant.
+/// log p of a row, up to a constant.
+type LogDensity<'a> = Box<dyn Fn(&[f64]) -> f64 + 'a>;
+
+/// What is known of a system.
 struct System<'a> {
     name: &'a str,
     particles: usize,
     bonds: Vec<[u32; 2]>,
     rows: Vec<f64>,
-    log_density: Box<dyn Fn(&[f64]) -> f64 + 'a>,
+    log_density: LogDensity<'a>,
 }
 
 /// `log p - log p_model` at rows that were not learned from.
