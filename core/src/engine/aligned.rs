@@ -1,7 +1,7 @@
 //! Numbers that begin on a cache line.
 //!
-//! A vector register loaded across two lines costs twice; an allocator promises no more than a register's half, so that a whole run of a
-//! program was a third slower than the next, by chance.
+//! A vector register loaded across two lines costs twice, and an allocator promises no more than a register's half: products in the cache are
+//! a few per cent slower where it gives no more.
 
 use std::ops::{Deref, DerefMut};
 
