@@ -448,7 +448,7 @@ pub fn write_report(py: Python<'_>, request: ReportRequest) -> PyResult<()> {
                 weights: request.weights.each_ref().map(|path| path.as_deref()),
             },
             pair: request.pair,
-            points: request.points,
+            points: Some(request.points),
             seed: request.seed,
             machine: &machine,
             watch: &Silent,

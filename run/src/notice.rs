@@ -49,6 +49,13 @@ pub enum Notice {
         /// Number and structure of its components.
         shape: String,
     },
+    /// The springs that the energy stands on.
+    Springs {
+        /// Pairs of particles that they join.
+        pairs: usize,
+        /// Of these, pairs that nothing holds at the smallest time.
+        loose: usize,
+    },
     /// No mixture is the shape of the data.
     Edges {
         /// Components that the best mixture has.
@@ -134,6 +141,19 @@ impl Notice {
                 Setting::new("positive"),
                 ", ",
                 Setting::new("bounded"),
+                ")"
+            ),
+            Self::Springs { pairs, loose } => words!(
+                format!(
+                    "the energy stands on springs between {pairs} pairs of particles with a bond or two bonds apart, fitted to the rows"
+                ),
+                if *loose > 0 {
+                    format!("; {loose} of them are not held by the data")
+                } else {
+                    String::new()
+                },
+                " (",
+                Setting::new("base"),
                 ")"
             ),
             Self::Base { shape } => words!(

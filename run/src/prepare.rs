@@ -104,7 +104,12 @@ impl Preparation {
         facts.base = fit_base(&outline, sets, pool, isa)?;
         let mut resolved = resolve(settings, &facts)?;
         if resolved.settings.base == Some(BaseKind::Springs) {
-            resolved.spec.springs = Some(springs::fit(&resolved, &outline, sets)?);
+            let springs = springs::fit(&resolved, &outline, sets)?;
+            resolved.notices.push(Notice::Springs {
+                pairs: springs.pairs.len(),
+                loose: springs.loose(),
+            });
+            resolved.spec.springs = Some(springs);
         }
         odd.extend(coarse(sets, facts.base.as_ref())?);
         // One scale for all columns is what narrow ones suffer from.

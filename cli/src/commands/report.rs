@@ -88,7 +88,7 @@ pub fn run(args: Args) -> Result<()> {
             ],
         },
         pair,
-        points: args.points,
+        points: Some(args.points),
         seed: args.seed,
         machine: &args.machine.machine(),
         watch: &Terminal::new(args.quiet),
@@ -126,7 +126,7 @@ pub fn after_training(
             ..GivenFiles::default()
         },
         pair: None,
-        points: 2048,
+        points: None,
         seed: 0,
         machine,
         watch: &Silent,

@@ -450,6 +450,12 @@ impl Springs {
         2.0 * self.pairs.iter().map(of).sum::<f64>() / dim as f64
     }
 
+    /// Pairs without a spring at the first time.
+    pub fn loose(&self) -> usize {
+        let loose = |pair: &&Pair| self.springs[0][pair.class as usize].stiffness == 0.0;
+        self.pairs.iter().filter(loose).count()
+    }
+
     /// Where these numbers are asked for; they are constant beyond the first and the last time.
     pub fn at(&self, time: f64) -> SpringsAt<'_> {
         SpringsAt {

@@ -298,6 +298,8 @@ pub(crate) fn name(spec: &ModelSpec) -> String {
         spec.mean[0],
         if spec.base.is_some() {
             "on a mixture"
+        } else if spec.springs.is_some() {
+            "on springs"
         } else {
             "on a Gaussian"
         }

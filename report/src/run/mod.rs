@@ -9,8 +9,8 @@ mod states;
 mod training;
 mod view;
 
-use diffclf::energy::LearnedEnergy;
 use diffclf::energy::exact::ExactPath;
+use diffclf::energy::{LearnedEnergy, ModelSpec};
 use diffclf::metric::diagnose::{Diagnosis, Verdicts};
 use diffclf::metric::{Evaluation, EvaluationSettings};
 use diffclf::model::Content;
@@ -29,6 +29,20 @@ use view::View;
 
 /// Levels of the comparison with a known system.
 const MOST_LEVELS: usize = 64;
+
+/// Points of the larger checks where nobody asks for another number.
+const MOST_POINTS: usize = 2048;
+/// Fewest, however large the network is.
+const FEWEST_POINTS: usize = 128;
+
+/// As many points as a page may take: every one is asked for at all levels. Eight times the price of a perceptron of four layers of 128 is still a matter
+/// of seconds; a network over the 462 pairs of 22 atoms has a hundred times that price.
+fn affordable(spec: &ModelSpec) -> usize {
+    let (width, depth) = spec.network.size();
+    let price = spec.network.rows_of_point() * (width * width * depth) as u128;
+    let most = MOST_POINTS as u128 * 8 * (128 * 128 * 4) / price.max(1);
+    most.clamp(FEWEST_POINTS as u128, MOST_POINTS as u128) as usize
+}
 
 /// Everything the page shows.
 struct Material {
@@ -77,8 +91,8 @@ pub struct Wish<'a> {
     pub files: GivenFiles<'a>,
     /// Columns to show.
     pub pair: Option<[usize; 2]>,
-    /// Points of the larger checks.
-    pub points: usize,
+    /// Points of the larger checks; none for as many as a minute or two allow.
+    pub points: Option<usize>,
     /// Seed.
     pub seed: u64,
     /// Threads and kernels.
@@ -149,7 +163,8 @@ fn gather(wish: &Wish<'_>) -> Result<Material> {
             )
         )));
     }
-    refuse_rows("points", wish.points, dim, 32)?;
+    let points = wish.points.unwrap_or_else(|| affordable(&content.spec));
+    refuse_rows("points", points, dim, 32)?;
     let energy = model.energy(wish.machine.pool()?, wish.machine.isa()?)?;
     let mut progress = wish.watch.begin("report", 3, 0);
     let mut judging = match Judging::gather(&content, wish.files, &wish.model) {
@@ -162,13 +177,13 @@ fn gather(wish: &Wish<'_>) -> Result<Material> {
         judging.generate(
             &content,
             &energy,
-            wish.points.min(2048),
+            points.min(MOST_POINTS),
             wish.seed,
             &mut |_| {},
         )?;
     }
     progress.set(1, &|| "samples".into());
-    let settings = diagnosis_settings(wish.points, wish.seed);
+    let settings = diagnosis_settings(points, wish.seed);
     let diagnosis = judging.as_ref().map_err(String::clone).and_then(|judging| {
         let found = judging.diagnosis(&content, &energy, settings, &mut |_| {});
         found.map_err(|error| error.to_string())
@@ -210,4 +225,26 @@ fn gather(wish: &Wish<'_>) -> Result<Material> {
         content,
         seed: wish.seed,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diffclf::network::{EgnnSpec, NetworkSpec};
+    use diffclf::process::Process;
+
+    #[test]
+    fn dear_networks_are_judged_by_fewer_points() {
+        let with = |network| {
+            affordable(&ModelSpec {
+                network,
+                ..ModelSpec::new(63, Process::default())
+            })
+        };
+        let egnn = |particles| NetworkSpec::Egnn(EgnnSpec::new(particles, 32, 3));
+        assert_eq!(with(NetworkSpec::default()), MOST_POINTS);
+        assert_eq!(with(egnn(5)), MOST_POINTS);
+        let few = with(egnn(22));
+        assert!((FEWEST_POINTS..300).contains(&few), "{few}");
+    }
 }

@@ -3,7 +3,7 @@
 use super::album::Album;
 use super::citation::states_bibtex;
 use super::sections::{calibrated, losses, overlaps, size_cards, tail, verdict_cards, verdicts};
-use super::{About, Wish};
+use super::{About, MOST_POINTS, Wish};
 use crate::curve::{Curve, Series};
 use crate::facts::states_facts;
 use crate::matrix::Matrix;
@@ -45,7 +45,8 @@ pub(super) fn gather(wish: &Wish<'_>, model: StatesModel) -> Result<Material> {
         )));
     }
     let content = model.content.clone();
-    refuse_rows("points", wish.points, content.spec.space.sites, 32)?;
+    let points = wish.points.unwrap_or(MOST_POINTS);
+    refuse_rows("points", points, content.spec.space.sites, 32)?;
     let energy = energy(&model, wish.machine.pool()?, wish.machine.isa()?)?;
     let mut progress = wish.watch.begin("report", 2, 0);
     let mut judging = match StatesJudging::gather(&content, wish.files, &wish.model) {
@@ -55,11 +56,11 @@ pub(super) fn gather(wish: &Wish<'_>, model: StatesModel) -> Result<Material> {
         Err(error) => Err(error.to_string()),
     };
     if let Ok(judging) = &mut judging {
-        let count = wish.points.min(2048);
+        let count = points.min(MOST_POINTS);
         judging.generate(&content, &energy, count, wish.seed, &mut |_| {})?;
     }
     progress.set(1, &|| "rows".into());
-    let settings = diagnosis_settings(wish.points, wish.seed);
+    let settings = diagnosis_settings(points, wish.seed);
     let diagnosis = judging.as_ref().map_err(String::clone).and_then(|judging| {
         let found = judging.diagnosis(&content, &energy, settings, &mut |_| {});
         found.map_err(|error| error.to_string())
