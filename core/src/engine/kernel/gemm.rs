@@ -164,7 +164,7 @@ unsafe fn block<T: Real, V: Vector<T>, const MR: usize, const NV: usize>(
     }
 }
 
-/// `m` rows against one panel: blocks of `MR` rows, then of 4, 2 and 1. Two rows left over are joined with a whole block
+/// `m` rows against one panel, the register's own way if it has one; else blocks of `MR` rows, then of 4, 2 and 1. Two rows left over are joined with a whole block
 /// of 6 into two blocks of 4, which keeps the multiply-add units busier.
 #[inline(always)]
 pub(super) unsafe fn strip<T: Real, V: Vector<T>, const MR: usize, const NV: usize>(
@@ -173,6 +173,9 @@ pub(super) unsafe fn strip<T: Real, V: Vector<T>, const MR: usize, const NV: usi
     width: usize,
 ) {
     unsafe {
+        if NV <= 2 && o.k > 0 && V::strip(m, o, width) {
+            return;
+        }
         let (whole, rest) = (m / MR, m % MR);
         let joined = MR == 6 && rest == 2 && whole > 0;
         let whole = whole - usize::from(joined);
