@@ -134,9 +134,7 @@ unsafe fn finish<const MR: usize, const NV: usize>(
         // SAFETY: the columns of the mask are there.
         unsafe {
             let bias = match (o.accumulate, o.bias.is_null()) {
-                (false, false) => {
-                    Some(_mm512_maskz_loadu_ps(mask, o.bias.wrapping_add(16 * v)))
-                }
+                (false, false) => Some(_mm512_maskz_loadu_ps(mask, o.bias.wrapping_add(16 * v))),
                 _ => None,
             };
             for sums in &sums {
