@@ -493,3 +493,41 @@ fn callers_code_keeps_its_denormal_numbers() {
         assert!(halved() > 0.0);
     }
 }
+
+#[test]
+fn factors_go_where_they_cost_least_and_differences_are_one_step() {
+    let mut g = Graph::new();
+    let rows = Rows::Unit(2);
+    let [a, b] = [0, 1].map(|_| g.input(rows, 3).0);
+    let column = g.input(rows, 1).0;
+    let [minus, twice, third] = [-1.0, 2.0, 1.0 / 3.0].map(|factor| g.scale(b, factor));
+    assert_eq!(g.add(a, minus), g.sub(a, b));
+    assert_eq!(g.add(minus, a), g.sub(a, b));
+    let sum = g.row_sum(b);
+    assert_eq!(g.row_sum(twice), g.scale(sum, 2.0));
+    let dot = g.row_dot(a, b);
+    assert_eq!(g.row_dot(a, twice), g.scale(dot, 2.0));
+    assert_eq!(g.row_dot(twice, a), g.scale(dot, 2.0));
+    let doubled = g.scale(column, 2.0);
+    assert_eq!(g.mul_column(twice, column), g.mul_column(b, doubled));
+    // A factor that rounds stays where it is.
+    let sum = g.scale(sum, 1.0 / 3.0);
+    assert_ne!(g.row_sum(third), sum);
+}
+
+#[test]
+fn powers_with_a_way_of_their_own_are_powers() {
+    for isa in Isa::available() {
+        let x: Vec<f64> = numbers(70, 3).iter().map(|x| 1.3 + x).collect();
+        for p in [0.5, -0.5, -1.0, -1.5, -2.0, -2.5, -3.0, 0.7] {
+            let mut out = vec![0.0; x.len()];
+            // SAFETY: both hold so many numbers.
+            unsafe {
+                kernel::elementwise::power(isa, x.len(), p, x.as_ptr(), out.as_mut_ptr());
+            }
+            for (x, found) in x.iter().zip(out) {
+                assert!((found / x.powf(p) - 1.0).abs() < 1e-14, "{isa} {x}^{p}");
+            }
+        }
+    }
+}

@@ -14,6 +14,13 @@ impl Graph {
             (_, Some(x)) => self.affine(a, 1.0, x),
             _ => {
                 let (a, b) = (a.min(b), a.max(b));
+                for (a, b) in [(a, b), (b, a)] {
+                    // Scaled rows are added with one rounding.
+                    let scaled = matches!(self.entries[a.id()].op, Op::MulColumn);
+                    if let (false, Some((-1.0, b))) = (scaled, self.multiple(b)) {
+                        return self.sub(a, b);
+                    }
+                }
                 self.push(Op::Add, [Some(a), Some(b)], self.rows(a), self.cols(a))
             }
         }
@@ -91,6 +98,20 @@ impl Graph {
         matches!(self.entries[node.id()].op, Op::Affine { shift: s, scale } if s == shift && scale == 1f64.to_bits())
     }
 
+    /// The factor and the node of which another is a multiple, if the factor is a power of two: such products are exact, and every number
+    /// stays what it was wherever the factor goes.
+    fn multiple(&self, node: Node) -> Option<(f64, Node)> {
+        let entry = &self.entries[node.id()];
+        match (entry.op, entry.inputs) {
+            (Op::Affine { scale, shift: 0 }, [Some(a), _]) => {
+                let factor = f64::from_bits(scale);
+                let mantissa = scale & ((1 << 52) - 1);
+                (factor.is_normal() && mantissa == 0).then_some((factor, a))
+            }
+            _ => None,
+        }
+    }
+
     /// `factor a`.
     pub fn scale(&mut self, a: Node, factor: f64) -> Node {
         self.affine(a, factor, 0.0)
@@ -138,6 +159,11 @@ impl Graph {
         if self.cols(a) == 1 {
             return self.mul(a, s);
         }
+        // A factor is cheaper at the column.
+        if let Some((x, a)) = self.multiple(a) {
+            let s = self.affine(s, x, 0.0);
+            return self.mul_column(a, s);
+        }
         self.push(
             Op::MulColumn,
             [Some(a), Some(s)],
@@ -158,6 +184,12 @@ impl Graph {
         if self.cols(a) == 1 {
             return self.mul(a, b);
         }
+        for (a, b) in [(a, b), (b, a)] {
+            if let Some((x, b)) = self.multiple(b) {
+                let dot = self.row_dot(a, b);
+                return self.affine(dot, x, 0.0);
+            }
+        }
         let (a, b) = (a.min(b), a.max(b));
         self.push(Op::RowDot, [Some(a), Some(b)], self.rows(a), 1)
     }
@@ -175,6 +207,10 @@ impl Graph {
                     cols: 1,
                 },
             );
+        }
+        if let Some((x, a)) = self.multiple(a) {
+            let sum = self.row_sum(a);
+            return self.affine(sum, x, 0.0);
         }
         self.push(Op::RowSum, [Some(a), None], self.rows(a), 1)
     }

@@ -229,6 +229,14 @@ kernels! {
             map1(n, a, out, |x| x.sqrt())
         } else if p == -0.5 {
             map1(n, a, out, |x| T::ONE / x.sqrt())
+        } else if p == -1.5 {
+            map1(n, a, out, |x| T::ONE / (x * x.sqrt()))
+        } else if p == -2.0 {
+            map1(n, a, out, |x| T::ONE / (x * x))
+        } else if p == -2.5 {
+            map1(n, a, out, |x| T::ONE / (x * x * x.sqrt()))
+        } else if p == -3.0 {
+            map1(n, a, out, |x| T::ONE / (x * x * x))
         } else {
             map1(n, a, out, |x| x.powf(p))
         }

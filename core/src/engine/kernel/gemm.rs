@@ -164,7 +164,7 @@ unsafe fn block<T: Real, V: Vector<T>, const MR: usize, const NV: usize>(
     }
 }
 
-/// `m` rows against one panel: blocks of `MR` rows, then of 4, 2 and 1. Two rows left over are joined with a whole block
+/// `m` rows against one panel, the register's own way if it has one; else blocks of `MR` rows, then of 4, 2 and 1. Two rows left over are joined with a whole block
 /// of 6 into two blocks of 4, which keeps the multiply-add units busier.
 #[inline(always)]
 pub(super) unsafe fn strip<T: Real, V: Vector<T>, const MR: usize, const NV: usize>(
@@ -173,6 +173,9 @@ pub(super) unsafe fn strip<T: Real, V: Vector<T>, const MR: usize, const NV: usi
     width: usize,
 ) {
     unsafe {
+        if NV <= 2 && o.k > 0 && V::strip(m, o, width) {
+            return;
+        }
         let (whole, rest) = (m / MR, m % MR);
         let joined = MR == 6 && rest == 2 && whole > 0;
         let whole = whole - usize::from(joined);
@@ -529,6 +532,68 @@ mod tests {
                             (c[i * n + j] - exact).abs() < 1e-12,
                             "{isa} outer {m} {k} {n}"
                         );
+                    }
+                }
+            }
+        }
+    }
+
+    /// Blocks of every number of rows and panels of every width, in single precision: whole numbers, so that every order gives the same.
+    #[test]
+    fn single_precision_is_exact_on_whole_numbers_for_every_block() {
+        let whole = |n: usize, seed: usize| -> Vec<f32> {
+            (0..n)
+                .map(|i| ((i * 29 + seed * 53) % 17) as f32 - 8.0)
+                .collect()
+        };
+        for isa in Isa::available() {
+            for m in (1..=26).chain([75]) {
+                for (k, n) in [
+                    (1, 130),
+                    (2, 66),
+                    (3, 5),
+                    (7, 16),
+                    (9, 17),
+                    (5, 32),
+                    (4, 51),
+                ] {
+                    let (a, w, row) = (whole(m * k, 1), whole(k * n, 2), whole(n, 3));
+                    let mut packed = vec![0.0; packed_len(isa, k, n)];
+                    pack(isa, k, n, &w, false, &mut packed);
+                    let dot = |i: usize, j: usize| -> f32 {
+                        (0..k).map(|p| a[i * k + p] * w[p * n + j]).sum()
+                    };
+                    for (accumulate, bias) in [
+                        (false, std::ptr::null()),
+                        (true, std::ptr::null()),
+                        (false, row.as_ptr()),
+                    ] {
+                        // One more number, which must stay as it is.
+                        let before = whole(m * n + 1, 4);
+                        let mut c = before.clone();
+                        let (a, packed) = (a.as_ptr(), packed.as_ptr());
+                        // SAFETY: the buffers have the lengths the shapes say.
+                        unsafe {
+                            matmul(isa, (m, k, n), a, packed, c.as_mut_ptr(), accumulate, bias);
+                        }
+                        for (at, &value) in c.iter().enumerate() {
+                            let exact = match (at < m * n, accumulate, bias.is_null()) {
+                                (false, ..) => before[at],
+                                (_, true, _) => before[at] + dot(at / n, at % n),
+                                (_, _, false) => row[at % n] + dot(at / n, at % n),
+                                _ => dot(at / n, at % n),
+                            };
+                            assert_eq!(value, exact, "{isa} {m} {k} {n} at {at}");
+                        }
+                    }
+                    let b = whole(m * n, 5);
+                    let before = whole(k * n, 6);
+                    let mut c = before.clone();
+                    // SAFETY: as above.
+                    unsafe { outer(isa, (m, k, n), a.as_ptr(), b.as_ptr(), c.as_mut_ptr()) };
+                    for (at, &value) in c.iter().enumerate() {
+                        let sum: f32 = (0..m).map(|r| a[r * k + at / n] * b[r * n + at % n]).sum();
+                        assert_eq!(value, before[at] + sum, "{isa} outer {m} {k} {n} at {at}");
                     }
                 }
             }

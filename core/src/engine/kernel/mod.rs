@@ -14,6 +14,8 @@ pub(crate) mod rows;
 pub(crate) mod softmax;
 pub(crate) mod sums;
 pub mod vector;
+#[cfg(target_arch = "x86_64")]
+mod wide;
 
 pub use real::Real;
 

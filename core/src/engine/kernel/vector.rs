@@ -2,6 +2,7 @@
 //! inlines them; what it makes of these does not.
 
 use super::Real;
+use super::gemm::Operands;
 
 /// A register of `LANES` numbers.
 pub trait Vector<T>: Copy {
@@ -45,6 +46,15 @@ pub trait Vector<T>: Copy {
     /// As for [`Vector::splat`].
     #[inline(always)]
     unsafe fn prefetch(_: *const T) {}
+    /// Rows against one panel of at most two registers, where the instruction set has a way of its own; else nothing, and `false`.
+    ///
+    /// # Safety
+    /// As for [`Vector::splat`]; the operands are as large as their shape says, with at least one step.
+    #[inline(always)]
+    #[allow(private_interfaces)]
+    unsafe fn strip(_rows: usize, _operands: Operands<T>, _width: usize) -> bool {
+        false
+    }
     /// The sum of all lanes: halves upon halves.
     ///
     /// # Safety
@@ -98,7 +108,8 @@ impl<T: Real, const N: usize> Vector<T> for Plain<T, N> {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::Vector;
+    use super::{Operands, Vector};
+    use crate::engine::kernel::wide;
     use std::arch::x86_64::*;
 
     #[inline(always)]
@@ -139,7 +150,7 @@ mod x86 {
     }
 
     macro_rules! vector {
-        ($name:ident, $t:ty, $lanes:literal, $set:ident, $load:ident, $store:ident, $fma:ident, $add:ident, $mul:ident, $sum:ident) => {
+        ($name:ident, $t:ty, $lanes:literal, $set:ident, $load:ident, $store:ident, $fma:ident, $add:ident, $mul:ident, $sum:ident $(, $strip:path)?) => {
             impl Vector<$t> for $name {
                 const LANES: usize = $lanes;
                 const FUSED: bool = true;
@@ -171,6 +182,14 @@ mod x86 {
                 unsafe fn prefetch(at: *const $t) {
                     unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
                 }
+                $(
+                    #[inline(always)]
+                    #[allow(private_interfaces)]
+                    unsafe fn strip(rows: usize, operands: Operands<$t>, width: usize) -> bool {
+                        unsafe { $strip(rows, operands, width) };
+                        true
+                    }
+                )?
                 #[inline(always)]
                 unsafe fn sum(self) -> $t {
                     unsafe { $sum(self) }
@@ -184,7 +203,7 @@ mod x86 {
     #[rustfmt::skip]
     vector!(__m256d, f64, 4, _mm256_set1_pd, _mm256_loadu_pd, _mm256_storeu_pd, _mm256_fmadd_pd, _mm256_add_pd, _mm256_mul_pd, sum4);
     #[rustfmt::skip]
-    vector!(__m512, f32, 16, _mm512_set1_ps, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_fmadd_ps, _mm512_add_ps, _mm512_mul_ps, sum16);
+    vector!(__m512, f32, 16, _mm512_set1_ps, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_fmadd_ps, _mm512_add_ps, _mm512_mul_ps, sum16, wide::strip);
     #[rustfmt::skip]
     vector!(__m512d, f64, 8, _mm512_set1_pd, _mm512_loadu_pd, _mm512_storeu_pd, _mm512_fmadd_pd, _mm512_add_pd, _mm512_mul_pd, sum8d);
 }

@@ -82,9 +82,10 @@ impl Planner<'_> {
     fn cheap(&self, arrangement: &Arrangement, bands: &Bands, functions_too: bool) -> Vec<bool> {
         let entries = &self.graph.entries;
         let mut cheap = vec![false; entries.len()];
+        // Made of narrow numbers and of other rows alone, as the argument of an edge's first activation is: cheap wherever it is needed.
+        let mut light = vec![false; entries.len()];
         let orders = self.kept_orders(arrangement);
         for (id, entry) in entries.iter().enumerate() {
-            let node = Node(id as u32);
             let inputs = || entry.inputs.iter().flatten();
             let simple = match entry.op {
                 Op::Add | Op::Sub | Op::Mul | Op::MulColumn => true,
@@ -102,15 +103,24 @@ impl Planner<'_> {
                     || cheap[x.id()]
                     || (bands.of[x.id()].is_some() && !arrangement.local[x.id()])
             };
+            let elsewhere = |x: &Node| {
+                light[x.id()]
+                    || self.graph.shape(*x).rows != entry.shape.rows
+                    || self.cols(*x) < WIDE_COLUMNS
+            };
+            light[id] = functions_too
+                && simple
+                && !matches!(entry.op, Op::Unary(_))
+                && inputs().all(elsewhere);
             cheap[id] = simple
                 && entry.shape.cols >= WIDE_COLUMNS
                 && matches!(entry.shape.rows, Rows::Unit(_))
                 && bands.of[id].is_some()
-                && self.source(node) == node
-                && !self.computed_by_reader(node)
-                && !arrangement.local[id]
+                && !self.facts.joined[id]
+                && (!arrangement.local[id] || light[id])
                 && !self.facts.is_output[id]
-                && inputs().all(|x| !self.computed_by_reader(*x) && at_hand(x));
+                // What is accumulated into a buffer is copied with it.
+                && inputs().all(|x| cheap[x.id()] || !self.computed_by_reader(*x) && at_hand(x));
         }
         cheap
     }
@@ -163,6 +173,9 @@ impl Copier<'_> {
 
     /// A function of `z` in `band`: through a name of its own for `z`, so that its orders are one instruction in each band, not one for all.
     fn push_at(&mut self, id: usize, z: usize, band: usize) -> Node {
+        if self.cheap[z] && self.bands.of[z] != Some(band) {
+            return self.push(id, Some(band));
+        }
         let name = match self.names.get(&(z, band)) {
             Some(&name) => name,
             None => {
