@@ -155,6 +155,8 @@ purposes! {
     Sites(part: Part) = 71,
     /// Jumps of a sampler of states.
     Jump = 72,
+    /// Noised rows that springs are fitted to.
+    Springs = 80,
 }
 
 /// One step of the splitmix64 sequence (Steele, Lea, Flood 2014): a bijection of 64-bit words with full avalanche.

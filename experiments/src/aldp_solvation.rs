@@ -51,6 +51,8 @@ pub struct Budget {
     /// Times along the path, and samples at each.
     path_levels: usize,
     path_samples: usize,
+    /// Times of the integration.
+    integration_levels: usize,
     /// The generator: particles in all its independent runs, levels, moves at each.
     particles: usize,
     runs: usize,
@@ -112,6 +114,7 @@ impl Experiment for Chosen<'_, Budget> {
                 molecule: Some(frames.molecule.clone()),
                 levels: self.budget.path_levels,
                 samples: self.budget.path_samples,
+                integration_levels: self.budget.integration_levels,
                 end_samples: 0,
                 seed,
             };
@@ -145,7 +148,7 @@ impl Experiment for Chosen<'_, Budget> {
             }
             let generated = self.generated(bench, &frames, &model, seed)?;
             figures.extend(generated);
-            let times = found.path.times.iter().copied();
+            let times = found.path.slope_times.iter().copied();
             let slopes = found.path.slopes.iter().map(|slope| slope.mean);
             series.insert("slope".to_string(), times.zip(slopes).collect());
         }

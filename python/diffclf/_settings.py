@@ -74,7 +74,9 @@ class Settings(TypedDict, total=False):
     form: str
     """How the network gives the energy."""
     base: str
-    """What the energy stands on: auto, gaussian, or a mixture fitted to the rows."""
+    """What the energy stands on: auto, gaussian, a mixture fitted to the rows, or springs between bonded particles."""
+    bonds: str
+    """Pairs of particles with a bond, "0-1,1-2", that springs are put between."""
     objective: str
     """Weighted sum of losses, such as dsm+0.5*diffclf."""
     levels: int

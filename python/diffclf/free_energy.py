@@ -131,6 +131,7 @@ def learn(
     sample_weight: tuple[ArrayLike, ArrayLike] | None = None,
     levels: int = 33,
     samples: int = 4096,
+    integration_levels: int = 0,
     end_samples: int = 16384,
     seed: int = 0,
 ) -> Difference:
@@ -150,8 +151,9 @@ def learn(
         The molecule that the samples are frames of, as in ``fit``, in the solvents of A and B: it tells all energies.
     sample_weight
         Weights of the samples of A and of B, either of them None.
-    levels, samples, end_samples
-        Times along the path, samples at each, samples of built-in systems at the ends.
+    levels, samples, integration_levels, end_samples
+        Times along the path, samples at each; times of the integration, among which these samples are shared (0: the times along the path); samples of
+        built-in systems at the ends.
     """
     own = energies or (None, None)
     other = other_energies or (None, None)
@@ -165,6 +167,7 @@ def learn(
             "molecule": None if molecule is None else json.dumps(molecule, default=os.fspath),
             "levels": _whole(levels, "levels"),
             "samples": _whole(samples, "samples"),
+            "integration_levels": _whole(integration_levels, "integration_levels"),
             "end_samples": _whole(end_samples, "end_samples"),
             "seed": _whole(seed, "seed"),
         }

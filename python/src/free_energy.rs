@@ -96,6 +96,7 @@ pub struct LearnRequest {
     molecule: Option<String>,
     levels: usize,
     samples: usize,
+    integration_levels: usize,
     end_samples: usize,
     seed: u64,
 }
@@ -119,6 +120,7 @@ pub fn free_energy_learn<'py>(
             molecule: request.molecule.as_deref().map(settings).transpose()?,
             levels: request.levels,
             samples: request.samples,
+            integration_levels: request.integration_levels,
             end_samples: request.end_samples,
             seed: request.seed,
         };

@@ -19,7 +19,9 @@ pub enum BaseKind {
     Gaussian,
     /// A mixture fitted to the data.
     Mixture,
-    /// Whichever of them makes held-out rows more likely; a Gaussian where a mixture cannot be fitted.
+    /// Springs between bonded particles, fitted to the data, beside the Gaussian.
+    Springs,
+    /// Whichever of Gaussian and mixture makes held-out rows more likely; for particles springs, if they have bonds.
     Auto,
 }
 
@@ -69,7 +71,7 @@ pub fn fit_base(
     pool: &Pool,
     isa: Isa,
 ) -> Result<Option<FoundBase>> {
-    if outline.base == BaseKind::Gaussian {
+    if matches!(outline.base, BaseKind::Gaussian | BaseKind::Springs) {
         return Ok(None);
     }
     let (mut shares, mut held_out) = (Vec::with_capacity(sets.len()), None);

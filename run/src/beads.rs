@@ -5,6 +5,7 @@ use crate::files::{MappedNpy, read_text};
 use crate::named::Named;
 use crate::network::NetworkChoice;
 use crate::settings::Settings;
+use crate::springs;
 use crate::trajectory::{kind_of, read};
 use crate::words;
 use crate::words::Setting;
@@ -141,11 +142,15 @@ pub fn fill(settings: &mut Settings) -> Result<Option<String>> {
                 *types = known_types;
             }
             if bonds.is_empty() {
-                *bonds = known_bonds;
+                bonds.clone_from(&known_bonds);
             }
         }
         NetworkChoice::Transformer { types, .. } if types.is_empty() => *types = known_types,
         _ => {}
+    }
+    if !matches!(network.0, NetworkChoice::Egnn { .. }) && !known_bonds.is_empty() {
+        let written = springs::written(&known_bonds);
+        settings.bonds.get_or_insert(written);
     }
     Ok(Some(text))
 }

@@ -48,6 +48,7 @@ pub mod session;
 pub mod settings;
 pub mod simulate;
 mod smallest_time;
+mod springs;
 pub mod states;
 pub mod straight;
 pub mod table;

@@ -13,6 +13,7 @@ use crate::memory;
 use crate::notice::Notice;
 use crate::resolve::{Place, Resolved, outline, resolve};
 use crate::settings::{ScaleKind, Settings};
+use crate::springs;
 use crate::watch::Watch;
 use crate::words;
 use crate::words::Setting;
@@ -93,11 +94,18 @@ impl Preparation {
         }
         let settings = &settings;
         let outline = outline(settings, &facts)?;
-        if outline.base != BaseKind::Gaussian {
-            watch.note("fitting a mixture for the energy to stand on");
+        match outline.base {
+            BaseKind::Gaussian => {}
+            BaseKind::Springs => {
+                watch.note("fitting springs between bonded particles for the energy to stand on")
+            }
+            _ => watch.note("fitting a mixture for the energy to stand on"),
         }
         facts.base = fit_base(&outline, sets, pool, isa)?;
         let mut resolved = resolve(settings, &facts)?;
+        if resolved.settings.base == Some(BaseKind::Springs) {
+            resolved.spec.springs = Some(springs::fit(&resolved, &outline, sets)?);
+        }
         odd.extend(coarse(sets, facts.base.as_ref())?);
         // One scale for all columns is what narrow ones suffer from.
         odd.retain(|notice| {
@@ -292,6 +300,7 @@ impl Preparation {
             ends,
         });
         let mut resolved = resolve(settings, &facts)?;
+        resolved.spec.springs = content.spec.springs.clone();
         resolved.notices.clear();
         Ok(resolved)
     }

@@ -10,6 +10,7 @@ use crate::notice::Notice;
 use crate::particles::Treatment;
 use crate::settings::{ScaleKind, Settings};
 use crate::smallest_time;
+use crate::springs;
 use crate::words;
 use crate::words::Setting;
 use diffclf::energy::{Coordinates, Form, Kind, ModelSpec, Moments};
@@ -312,10 +313,12 @@ impl Filling {
         }))
     }
 
-    /// The base that is asked for. A mixture has places of its own, so it suits no particles; a Gaussian is the paper's choice, and that
+    /// The base that is asked for. A mixture has places of its own, so it suits no particles; these get springs where they have bonds. A Gaussian is the paper's choice, and that
     /// of rows drawn from a built-in system.
     fn base(&self, facts: &Facts) -> Result<BaseKind> {
         let particles = self.settings.particles.is_some();
+        let asked = self.settings.base == Some(BaseKind::Springs);
+        springs::check(&self.settings, asked)?;
         if facts.periodic() {
             return match self.settings.base {
                 Some(BaseKind::Gaussian) => Err(Error::Refused(words!(
@@ -333,6 +336,11 @@ impl Filling {
                 Setting::new("particles"),
                 " asks for an energy that does not; leave one of them out"
             ))),
+            Some(BaseKind::Auto) | None
+                if facts.given && particles && !springs::bonds(&self.settings)?.is_empty() =>
+            {
+                Ok(BaseKind::Springs)
+            }
             Some(BaseKind::Auto) | None if particles || facts.has_end || !facts.given => {
                 Ok(BaseKind::Gaussian)
             }
@@ -350,6 +358,7 @@ impl Filling {
         }
         let asked = self.base(facts)?;
         let settled = match (&facts.base, asked) {
+            (_, BaseKind::Springs) => BaseKind::Springs,
             (None, _) | (_, BaseKind::Gaussian) => BaseKind::Gaussian,
             (Some(_), BaseKind::Mixture) => BaseKind::Mixture,
             (Some(base), BaseKind::Auto) => {

@@ -5,6 +5,8 @@
 //! number of components by held-out likelihood. [`Marginal`] evaluates `log b_t`, its score, time score and Laplacian for batches of
 //! points, and draws from it, inflated if asked: a density that is known is what others are measured against. [`KernelDensity`] is the
 //! other classical estimate, to compare with.
+//!
+//! A mixture has places, and particles have none of their own: an energy over particles can stand on [`Springs`] between those that are bonded.
 
 mod ends;
 mod fit;
@@ -12,6 +14,7 @@ mod kernel_density;
 pub(crate) mod lanes;
 mod marginal;
 mod mixture;
+pub mod springs;
 mod wrapped;
 
 pub use ends::BaseEnds;
@@ -22,6 +25,7 @@ pub use fit::{
 pub use kernel_density::{KernelDensity, MOST_COLUMNS, MOST_KERNELS};
 pub use marginal::{Level, MOST_PAIRS, Marginal, Scratch, Wanted};
 pub use mixture::{MOST_COMPONENTS, MixtureBase, Spread};
+pub use springs::{Pair, Spring, SpringRows, Springs};
 pub use wrapped::mean_distances;
 
 /// By how much a base is inflated where points away from the data are wanted.

@@ -7,8 +7,9 @@ use super::chart::embedded;
 use super::column::{Column, TimeFunction};
 use super::spec::{Form, ModelSpec};
 use super::wiring::{BaseSlots, Group, TimeMode, Wiring};
+use crate::base::Springs;
 use crate::engine::{Function, Graph, Node, Rows};
-use crate::network::{Input, Layout, ScaledRows, Site, TimeBranch};
+use crate::network::{Input, Layout, ScaledRows, Site, TimeBranch, without_centre};
 
 /// A leaf through which an energy depends on time, and its derivative's node is made when asked for.
 #[derive(Debug, Clone, Copy)]
@@ -16,6 +17,8 @@ enum TimeLeaf {
     Column(Column),
     /// A looked-up row of `features W_t + b_0`; the node of `W_t`.
     Table(Node),
+    /// The springs' numbers.
+    Springs,
 }
 
 /// The time of a group's rows, for the networks that ask.
@@ -124,6 +127,7 @@ impl<'a> Builder<'a> {
             columns: Vec::new(),
             level: None,
             cell: None,
+            springs: [None, None],
         });
         self.wiring.groups.len() - 1
     }
@@ -179,6 +183,13 @@ impl<'a> Builder<'a> {
             }
             (true, _) => scalar,
         };
+        let energy = match &self.spec.springs {
+            Some(springs) => {
+                let of_springs = self.of_springs(springs, points, &mut leaves);
+                self.graph.add(energy, of_springs)
+            }
+            None => energy,
+        };
         EnergyNodes {
             energy,
             points: points.clone(),
@@ -207,6 +218,59 @@ impl<'a> Builder<'a> {
             laplacian: None,
         });
         self.wiring.base.len() - 1
+    }
+
+    /// The energy of the springs, a column; see [`Springs`].
+    fn of_springs(
+        &mut self,
+        springs: &Springs,
+        points: &Points,
+        leaves: &mut Vec<(Node, TimeLeaf)>,
+    ) -> Node {
+        let numbers = self
+            .wiring
+            .springs(&mut self.graph, points.group, springs, false);
+        leaves.push((numbers, TimeLeaf::Springs));
+        let g = &mut self.graph;
+        let particles = self.spec.network.particles().unwrap_or(1);
+        let rows = match self.spec.subspace() {
+            Some(subspace) => without_centre::outward(
+                g,
+                points.points,
+                (particles, subspace.columns() / particles),
+            ),
+            None => points.points,
+        };
+        let shape = g.shape(rows);
+        let Rows::Unit(count) = shape.rows else {
+            unreachable!("points belong to units")
+        };
+        let pairs = &springs.pairs;
+        let all = g.reshape(rows, Rows::Unit(count * particles), shape.cols / particles);
+        let end = |end: usize| -> Vec<u32> {
+            let of_row = |row: usize| {
+                let pairs = pairs.iter();
+                pairs.map(move |pair| (row * particles) as u32 + pair.ends[end])
+            };
+            (0..count).flat_map(of_row).collect()
+        };
+        let (a, b) = (g.gather(all, &end(0)), g.gather(all, &end(1)));
+        let square = g.squared_distance(a, b);
+        let square = g.affine(square, 1.0, crate::base::springs::ROOT);
+        let distance = g.power(square, 0.5);
+        let mut distance = g.reshape(distance, Rows::Unit(count), pairs.len());
+        if let Some(pattern) = &points.pattern {
+            distance = g.gather(distance, pattern);
+        }
+        let part = |g: &mut Graph, k: usize, width: usize| g.slice(numbers, k * pairs.len(), width);
+        let [length, stiffness, force] = [0, 1, 2].map(|k| part(g, k, pairs.len()));
+        let offset = part(g, 3, 1);
+        let beyond = g.sub(distance, length);
+        let pull = g.mul(stiffness, beyond);
+        let pull = g.scale(pull, 0.5);
+        let pull = g.sub(pull, force);
+        let sum = g.row_dot(pull, beyond);
+        g.add(sum, offset)
     }
 
     /// `g(x) B tanh(c s / B)`; see [`ModelSpec`].
@@ -397,6 +461,10 @@ impl<'a> Builder<'a> {
         for (gradient, (_, leaf)) in gradients.into_iter().zip(&nodes.leaves) {
             let slope = match *leaf {
                 TimeLeaf::Column(column) => self.column_or_rate(group, column, true),
+                TimeLeaf::Springs => match &self.spec.springs {
+                    Some(springs) => self.wiring.springs(&mut self.graph, group, springs, true),
+                    None => unreachable!("the leaf is the springs'"),
+                },
                 TimeLeaf::Table(wt) => {
                     let TimeMode::Levels(levels) = self.mode else {
                         unreachable!("tables belong to levels")

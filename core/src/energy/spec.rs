@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Prior, chart};
-use crate::base::{BaseEnds, MixtureBase};
+use crate::base::{BaseEnds, MixtureBase, Springs};
 use crate::network::{Init, Layout, Network, NetworkSpec, Output, Role, WithoutCentre};
 use crate::particles::Subspace;
 use crate::process::{Process, TimeGrid};
@@ -35,6 +35,8 @@ pub enum Form {
 /// that a zero network gives the mixture, normalised at every time with F = 0. The correction is bounded by `B = 8 + 2 d` and fades
 /// like `g = 1 / (1 + (|x|^2 / 16 d)^2)` away from the data: there the density decays as the base does, whatever the network says.
 /// `c = sd / sqrt(sigma^2 + sd^2)` for a diffusion (1 for an interpolant): at no level is the network's error multiplied.
+///
+/// With [`springs`](ModelSpec::springs) the energy of the springs is added to that of the first two lines.
 ///
 /// Columns that are periodic in the base are so in the energy: the network sees the point of a circle instead of the angle. Noise is added
 /// to the angle as to any number, and since every density is periodic, losses average over all numbers that mean the same: the target
@@ -69,6 +71,9 @@ pub struct ModelSpec {
     /// The mixtures that the energy stands on instead of one Gaussian; see [`ModelSpec`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<BaseEnds>,
+    /// Springs between particles, whose energy is added to the network's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub springs: Option<Springs>,
 }
 
 /// A log-density of points.
@@ -106,6 +111,7 @@ impl ModelSpec {
             velocity: false,
             without_centre: false,
             base: None,
+            springs: None,
             process,
         }
     }
@@ -157,6 +163,16 @@ impl ModelSpec {
                     "a Gaussian: a mixture knows places and names of particles",
                 );
             }
+        }
+        if let Some(springs) = &self.springs {
+            let Some(particles) = self.network.particles().filter(|_| self.base.is_none()) else {
+                return wrong(
+                    "springs",
+                    "springs without particles, or under a mixture".into(),
+                    "a network over particles, on a Gaussian",
+                );
+            };
+            springs.validate(particles)?;
         }
         if self.without_centre {
             let fits = |n: &usize| *n > 1 && self.dim.is_multiple_of(n - 1);

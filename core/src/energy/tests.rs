@@ -11,7 +11,7 @@ pub(crate) mod reference;
 use std::sync::Arc;
 
 use super::{Form, LearnedEnergy, ModelSpec};
-use crate::base::{BaseEnds, MixtureBase, Spread};
+use crate::base::{BaseEnds, MixtureBase, Pair, Spread, Spring, Springs};
 use crate::engine::{Isa, Pool, Real};
 use crate::network::{EgnnSpec, NetworkSpec, TransformerSpec};
 use crate::process::{
@@ -200,7 +200,38 @@ pub(crate) fn particle_sheet() -> Vec<ModelSpec> {
         let pairs = spec(process, None, true);
         specs.push(without_centre(ModelSpec { form, ..pairs }));
     }
+    // On springs, with a centre and without.
+    for (k, mut on) in [
+        molecule(diffusions()[0], Form::Scalar, true),
+        without_centre(molecule(diffusions()[2], Form::InnerProduct, true)),
+        without_centre(attentive(interpolants()[0], Form::InnerProduct, true)),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        on.springs = Some(springs(&on.process, k));
+        specs.push(on);
+    }
     specs
+}
+
+/// Springs of two classes between three particles, whose numbers change along straight lines.
+fn springs(process: &Process, k: usize) -> Springs {
+    let spring = |length, stiffness, force| Spring {
+        length,
+        stiffness,
+        force,
+    };
+    let pair = |ends, class| Pair { ends, class };
+    Springs {
+        pairs: vec![pair([0, 1], 0), pair([2, 1], 0), pair([2, 0], 1)],
+        times: vec![0.02, process.horizon()],
+        springs: vec![
+            vec![spring(0.8, 2.3, 0.4), spring(1.3, 0.9, -0.7)],
+            vec![spring(0.5, 0.2, 0.1 * k as f64), spring(1.9, 0.0, 0.3)],
+        ],
+        offsets: vec![-0.6, 1.1],
+    }
 }
 
 /// Both sheets.

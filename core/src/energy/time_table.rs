@@ -4,6 +4,7 @@ use super::chart::matrices;
 use super::column::{Column, Coordinate, features, frequency};
 use super::spec::ModelSpec;
 use super::wiring::{Group, Wiring};
+use crate::base::Springs;
 use crate::engine::{Inputs, Program, Real};
 
 /// Values of the columns of a wiring, tabulated at a list of times.
@@ -15,6 +16,8 @@ pub struct TimeTable<T> {
     times: Vec<f64>,
     /// The grid's cell of each of the times.
     cells: Vec<u32>,
+    /// The springs' numbers at each of the times, and their derivatives; empty without springs.
+    springs: [Vec<T>; 2],
 }
 
 impl<T: Real> TimeTable<T> {
@@ -25,6 +28,7 @@ impl<T: Real> TimeTable<T> {
             tables: Vec::new(),
             times: Vec::new(),
             cells: Vec::new(),
+            springs: [Vec::new(), Vec::new()],
         };
         table.tabulate(spec, wiring, times);
         table
@@ -44,6 +48,16 @@ impl<T: Real> TimeTable<T> {
         self.times = times.to_vec();
         let cell = |&t: &f64| spec.grid.locate(t).0 as u32;
         self.cells = times.iter().map(cell).collect();
+        self.springs = [Vec::new(), Vec::new()];
+        if let Some(springs) = &spec.springs {
+            let width = springs.columns();
+            for (part, table) in self.springs.iter_mut().enumerate() {
+                table.resize(width * times.len(), T::from_f64(0.0));
+                for (row, &time) in table.chunks_exact_mut(width).zip(times) {
+                    fill_springs(springs, time, part, row);
+                }
+            }
+        }
     }
 
     /// The tabulated times.
@@ -119,6 +133,13 @@ impl<T: Real> TimeTable<T> {
             if let Some(slot) = group.level {
                 spread(group, inputs.index(slot), unit, levels, |k| k);
             }
+            for (slot, table) in group.springs.iter().zip(&self.springs) {
+                let Some(slot) = slot else { continue };
+                let width = table.len() / self.times.len();
+                spread_rows(group, inputs.numbers(*slot), unit, width, |k, out| {
+                    out.copy_from_slice(&table[levels[k] as usize * width..][..width]);
+                });
+            }
             if let Some((low, high)) = group.cell {
                 let cell = |k: u32| self.cells[k as usize];
                 spread(group, inputs.index(low), unit, levels, cell);
@@ -141,6 +162,15 @@ impl<T: Real> TimeTable<T> {
                 let value = |t| T::from_f64(self.value(spec, wiring, (column, rate), t));
                 spread(group, inputs.numbers(slot), unit, times, value);
             }
+            if let Some(springs) = &spec.springs {
+                let slots = group.springs.iter().enumerate();
+                for (part, slot) in slots.filter_map(|(part, slot)| Some((part, (*slot)?))) {
+                    let width = springs.columns();
+                    spread_rows(group, inputs.numbers(slot), unit, width, |k, out| {
+                        fill_springs(springs, times[k], part, out);
+                    });
+                }
+            }
             if let Some((low, high)) = group.cell {
                 let cell = |t| spec.grid.locate(t).0 as u32;
                 spread(group, inputs.index(low), unit, times, cell);
@@ -150,6 +180,30 @@ impl<T: Real> TimeTable<T> {
                 });
             }
         }
+    }
+}
+
+/// The springs' numbers at a time (part 0), or their derivatives (part 1).
+fn fill_springs<T: Real>(springs: &Springs, time: f64, part: usize, out: &mut [T]) {
+    let at = springs.at(time);
+    for (column, out) in out.iter_mut().enumerate() {
+        let (value, rate) = at.number(column);
+        *out = T::from_f64([value, rate][part]);
+    }
+}
+
+/// `out[unit, r]` by `fill(time_of_row[r], .)`, rows of so many numbers.
+fn spread_rows<T>(
+    group: &Group,
+    out: &mut [T],
+    unit: usize,
+    width: usize,
+    fill: impl Fn(usize, &mut [T]),
+) {
+    let rows = group.time_of_row.len();
+    let out = out[unit * rows * width..][..rows * width].chunks_exact_mut(width);
+    for (out, &k) in out.zip(&group.time_of_row) {
+        fill(k as usize, out);
     }
 }
 

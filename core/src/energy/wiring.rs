@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::column::{Column, TimeFunction};
+use crate::base::Springs;
 use crate::engine::{Graph, Node, Rows};
 
 /// How rows know their time.
@@ -25,6 +26,8 @@ pub struct Group {
     pub level: Option<usize>,
     /// Index slots of the levels below and above the row's cell of the grid, if asked for.
     pub cell: Option<(usize, usize)>,
+    /// Slots of the springs' numbers and of their derivatives in time, if asked for.
+    pub springs: [Option<usize>; 2],
 }
 
 /// What an energy on a mixture needs of it at some points: inputs that are functions of the points, through which no derivative
@@ -95,6 +98,21 @@ impl Wiring {
         let rows = g.time_of_row.len();
         *g.cell
             .get_or_insert_with(|| (graph.index(rows), graph.index(rows)))
+    }
+
+    /// The springs' numbers at the rows' times, or their derivatives.
+    pub(super) fn springs(
+        &mut self,
+        graph: &mut Graph,
+        group: usize,
+        springs: &Springs,
+        rates: bool,
+    ) -> Node {
+        let g = &mut self.groups[group];
+        let rows = Rows::Unit(g.time_of_row.len());
+        let slot = &mut g.springs[usize::from(rates)];
+        let slot = *slot.get_or_insert_with(|| graph.input(rows, springs.columns()).1);
+        graph.input_node(slot)
     }
 
     /// The table of time features, or of their derivatives.

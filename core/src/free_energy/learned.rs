@@ -149,7 +149,9 @@ impl PathSamples {
 pub struct PathEstimate {
     /// The times.
     pub times: Vec<f64>,
-    /// Mean of dU/dt at each: the integrand.
+    /// The times of the integration, those or finer ones.
+    pub slope_times: Vec<f64>,
+    /// Mean of dU/dt at each of these: the integrand.
     pub slopes: Vec<Estimate>,
     /// `log(Z_1/Z_0)` by integration: trapezoid, Simpson, spline.
     pub integrals: Vec<(Rule, Estimate)>,
@@ -183,20 +185,43 @@ impl PathEstimate {
         samples: &PathSamples,
         settings: &MbarSettings,
     ) -> Result<Self> {
-        let (times, count, dim) = (samples.times(), samples.count(), samples.dim);
-        let states = times.len();
-        let total = states * count;
-        let (mut rates, mut stein) = (vec![0.0; total], vec![0.0; total]);
-        let mut score = vec![0.0; count * dim];
-        for (level, points) in samples.points.chunks_exact(count * dim).enumerate() {
-            let time = times[level];
+        Self::integrated_over(energy, samples, samples, settings)
+    }
+
+    /// The same with slopes of the energy at the samples of other, finer times: integration needs each time alone, MBAR all pairs of them. Both are
+    /// made of the same rows.
+    ///
+    /// # Errors
+    /// As [`new`](PathEstimate::new), and [`Error::Value`] for samples of other rows.
+    pub fn integrated_over(
+        energy: &dyn Energy,
+        samples: &PathSamples,
+        fine: &PathSamples,
+        settings: &MbarSettings,
+    ) -> Result<Self> {
+        if fine.sources.rows != samples.sources.rows || fine.dim != samples.dim {
+            return Err(Error::Value {
+                name: "path",
+                found: format!(
+                    "rows {:?} and {:?}",
+                    fine.sources.rows, samples.sources.rows
+                ),
+                expected: "the same rows for integration and MBAR".into(),
+            });
+        }
+        let (slope_times, per_time, dim) = (fine.times(), fine.count(), samples.dim);
+        let all = slope_times.len() * per_time;
+        let (mut rates, mut stein) = (vec![0.0; all], vec![0.0; all]);
+        let mut score = vec![0.0; per_time * dim];
+        for (level, points) in fine.points.chunks_exact(per_time * dim).enumerate() {
+            let (time, count) = (slope_times[level], per_time);
             let (rate, stein) = (
                 &mut rates[level * count..][..count],
                 &mut stein[level * count..][..count],
             );
             energy.energy_rate(&[time], points, rate);
             energy.score(&[time], points, &mut score);
-            let flow = &samples.rates[level * count * dim..][..count * dim];
+            let flow = &fine.rates[level * count * dim..][..count * dim];
             stein_terms(points, flow, &score, stein);
             for (what, values) in [("energy rate", &*rate), ("score", stein)] {
                 if values.iter().any(|x| !x.is_finite()) {
@@ -204,6 +229,8 @@ impl PathEstimate {
                 }
             }
         }
+        let (times, count) = (samples.times(), samples.count());
+        let states = times.len();
         let reduced = samples.reduced_energies(energy);
         let matrix = Matrix::new(&reduced, states)?;
         let mbar = Mbar::solve(&matrix, &vec![count; states], settings)?;
@@ -211,21 +238,22 @@ impl PathEstimate {
         let sources = &samples.sources;
         // Mean over each level, its levels' weights applied: the value, and every sample's part in it.
         let weigh = |values: &[f64], weights: &[f64]| {
-            let (mut sum, mut parts) = (0.0, Vec::with_capacity(total));
-            for (values, weight) in values.chunks_exact(count).zip(weights) {
-                let mean = values.iter().sum::<f64>() / count as f64;
+            let (mut sum, mut parts) = (0.0, Vec::with_capacity(all));
+            for (values, weight) in values.chunks_exact(per_time).zip(weights) {
+                let mean = values.iter().sum::<f64>() / per_time as f64;
                 sum += weight * mean;
-                parts.extend(values.iter().map(|v| weight * (v - mean) / count as f64));
+                let part = |v: &f64| weight * (v - mean) / per_time as f64;
+                parts.extend(values.iter().map(part));
             }
-            (sum, Influence::of_samples(sources, parts))
+            (sum, Influence::of_samples(&fine.sources, parts))
         };
         let estimate = |mean: f64, influence: &Influence| Estimate {
             mean,
             error: influence.error().0,
         };
-        let slopes = (0..states)
+        let slopes = (0..slope_times.len())
             .map(|level| {
-                let mut only = vec![0.0; states];
+                let mut only = vec![0.0; slope_times.len()];
                 only[level] = 1.0;
                 let (mean, influence) = weigh(&rates, &only);
                 estimate(mean, &influence)
@@ -233,12 +261,12 @@ impl PathEstimate {
             .collect();
         let (mut integrals, mut influences) = (Vec::new(), Vec::new());
         for rule in Rule::ALL {
-            let minus: Vec<f64> = rule.weights(times)?.iter().map(|w| -w).collect();
+            let minus: Vec<f64> = rule.weights(slope_times)?.iter().map(|w| -w).collect();
             let (mean, influence) = weigh(&rates, &minus);
             integrals.push((rule, estimate(mean, &influence)));
             influences.push(influence);
         }
-        let (blind, of_blind) = weigh(&stein, &Rule::Simpson.weights(times)?);
+        let (blind, of_blind) = weigh(&stein, &Rule::Simpson.weights(slope_times)?);
         let parts = mbar_influences(&reduced, &log_z, count).ok_or(Error::NotConverged {
             method: "MBAR",
             iterations: mbar.iterations(),
@@ -257,6 +285,7 @@ impl PathEstimate {
         let of_mbar = parts.into_iter().next_back();
         Ok(Self {
             times: times.to_vec(),
+            slope_times: slope_times.to_vec(),
             slopes,
             integrals,
             mbar: Estimate {

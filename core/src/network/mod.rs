@@ -14,7 +14,7 @@ mod particles;
 mod spec;
 mod transformer;
 mod waves;
-mod without_centre;
+pub(crate) mod without_centre;
 
 pub(crate) use attention::Attention;
 pub use egnn::{Egnn, EgnnSpec};

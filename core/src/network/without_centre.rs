@@ -19,33 +19,38 @@ pub(crate) struct WithoutCentre {
     pub(crate) space: usize,
 }
 
+/// Rows of all particles, so many of so many numbers: `x_i = y_i - S / (n - sqrt(n))` and `x_n = S / sqrt(n)` with `S` the sum of the `y_i`.
+pub(crate) fn outward(g: &mut Graph, points: Node, (n, space): (usize, usize)) -> Node {
+    let Rows::Unit(rows) = g.shape(points).rows else {
+        unreachable!("points belong to units")
+    };
+    let [of_first, of_last] = Subspace::factors(n);
+    let points = g.reshape(points, Rows::Unit(rows * (n - 1)), space);
+    let pattern = |count: usize, to: &dyn Fn(usize) -> usize| -> Vec<u32> {
+        (0..count).map(|k| to(k) as u32).collect()
+    };
+    let owner = pattern(rows * (n - 1), &|k| k / (n - 1));
+    let place = pattern(rows * (n - 1), &|k| k / (n - 1) * n + k % (n - 1));
+    let last = pattern(rows, &|k| k * n + n - 1);
+    let sum = g.segment_sum(points, &owner, rows);
+    let placed = g.segment_sum(points, &place, rows * n);
+    let common = g.scale(sum, of_first);
+    let common = g.gather(common, &pattern(rows * n, &|k| k / n));
+    // The last has the common part as well; this takes it back.
+    let alone = g.scale(sum, of_last - of_first);
+    let alone = g.segment_sum(alone, &last, rows * n);
+    let all = g.add(placed, common);
+    let all = g.add(all, alone);
+    g.reshape(all, Rows::Unit(rows), n * space)
+}
+
 impl WithoutCentre {
-    /// Rows of all particles: `x_i = y_i - S / (n - sqrt(n))` and `x_n = S / sqrt(n)` with `S` the sum of the `y_i`.
+    /// Rows of all particles.
     fn outward(&self, g: &mut Graph, x: Input<'_>) -> ScaledRows {
-        let Rows::Unit(rows) = x.points.rows(g) else {
-            unreachable!("points belong to units")
-        };
-        let (n, space) = (self.particles, self.space);
-        let [of_first, of_last] = Subspace::factors(n);
         let full = x.points.full(g);
-        let points = g.reshape(full, Rows::Unit(rows * (n - 1)), space);
-        let pattern = |count: usize, to: &dyn Fn(usize) -> usize| -> Vec<u32> {
-            (0..count).map(|k| to(k) as u32).collect()
-        };
-        let owner = pattern(rows * (n - 1), &|k| k / (n - 1));
-        let place = pattern(rows * (n - 1), &|k| k / (n - 1) * n + k % (n - 1));
-        let last = pattern(rows, &|k| k * n + n - 1);
-        let sum = g.segment_sum(points, &owner, rows);
-        let placed = g.segment_sum(points, &place, rows * n);
-        let common = g.scale(sum, of_first);
-        let common = g.gather(common, &pattern(rows * n, &|k| k / n));
-        // The last has the common part as well; this takes it back.
-        let alone = g.scale(sum, of_last - of_first);
-        let alone = g.segment_sum(alone, &last, rows * n);
-        let all = g.add(placed, common);
-        let all = g.add(all, alone);
+        let shape = (self.particles, self.space);
         ScaledRows {
-            points: g.reshape(all, Rows::Unit(rows), n * space),
+            points: outward(g, full, shape),
             pattern: None,
             scale: None,
             mean: None,

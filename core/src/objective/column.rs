@@ -109,11 +109,11 @@ pub enum ObjectiveColumn {
     KernelRatio(Partner),
     /// `(tau / delta)^2`, or 0 for the first levels, which have no partner.
     BayesWeight(Partner, TimeWeight),
-    /// Factor of the score in target score matching: `gamma sd / sqrt(sigma^2 + sd^2)`; gamma for an interpolant.
+    /// Factor of the score in target score matching: `gamma sd / sqrt(sigma^2 + sd^2)`; for an interpolant gamma, or what its springs say.
     TargetScale,
     /// Factor of the start's score there: that divided by alpha; 0 in the later half of an interpolant.
     TargetStart,
-    /// Factor of the end's score: `gamma / beta` in the later half of an interpolant, 0 otherwise.
+    /// Factor of the end's score: the same divided by beta in the later half of an interpolant, 0 otherwise.
     TargetEnd,
 }
 
@@ -157,18 +157,18 @@ impl ObjectiveColumn {
                 Some(k) => (weight.scale(spec, time) / k.delta).powi(2),
                 None => 0.0,
             },
-            Self::TargetScale if p.is_interpolant() => gamma,
+            Self::TargetScale if p.is_interpolant() => target_scale(spec, time),
             Self::TargetScale => p.scale(time) * denoiser_scale(spec, time),
             Self::TargetStart if p.is_interpolant() => {
                 if starts(spec, time) {
-                    gamma / p.x0_scale(time)
+                    target_scale(spec, time) / p.x0_scale(time)
                 } else {
                     0.0
                 }
             }
             Self::TargetStart => denoiser_scale(spec, time),
             Self::TargetEnd if p.is_interpolant() && !starts(spec, time) => {
-                gamma / p.x1_scale(time)
+                target_scale(spec, time) / p.x1_scale(time)
             }
             Self::TargetEnd => 0.0,
         }
@@ -179,6 +179,28 @@ impl ObjectiveColumn {
 fn denoiser_scale(spec: &ModelSpec, time: f64) -> f64 {
     let sigma = spec.process.noise_level(time);
     sigma * (spec.variance / (sigma * sigma + spec.variance)).sqrt()
+}
+
+/// Root of the weight of target score matching between two ends: gamma, or where springs tell how stiff the ends are, one over the standard deviation of the
+/// target. With `kappa` the mean stiffness of the nearer end, a noisy point leaves its source open by `delta^2 = (b^2 v + gamma^2) / a^2` (`a`, `b` the shares of the nearer
+/// and the farther end, `v` the variance of the data): the exact score there varies by `kappa^2 delta^2`, and by `kappa` in all. A twentieth of that is
+/// added, below which the network's own error counts. Weights of `gamma^2` would leave the ends, where targets are nearly exact, without a voice.
+fn target_scale(spec: &ModelSpec, time: f64) -> f64 {
+    const FLOOR: f64 = 0.05;
+    let p = &spec.process;
+    let Some(springs) = &spec.springs else {
+        return p.noise(time);
+    };
+    let first = starts(spec, time);
+    let kappa = springs
+        .mean_stiffness(first, spec.dim)
+        .max(1.0 / spec.variance);
+    let (near, far) = match first {
+        true => (p.x0_scale(time), p.x1_scale(time)),
+        false => (p.x1_scale(time), p.x0_scale(time)),
+    };
+    let open = kappa * (far * far * spec.variance + p.noise(time).powi(2)) / (near * near);
+    (kappa * (FLOOR + open / (1.0 + open))).sqrt().recip()
 }
 
 /// Whether the start has the larger share of an interpolant's point.

@@ -4,7 +4,7 @@
 //! Diffusion: `score(t, y) = E[grad log p_0(x_0) | y] / S`. Interpolant: `E[grad log q_0(x_0) | y] / alpha`, and equally
 //! `E[grad log q_1(x_1) | y] / beta`; the endpoint with the larger share is taken. The paper's formula for interpolants has
 //! the energies themselves in place of their gradients, and no factor. Weights: `S^2 sigma^2 sd^2 / (sigma^2 + sd^2)` for diffusions (that of the noise where it is
-//! small, bounded where it is large), `gamma^2` for interpolants.
+//! small, bounded where it is large); for interpolants `gamma^2`, or on springs one over the target's variance (`target_scale` in `column.rs`).
 
 use super::column::ObjectiveColumn;
 use super::fill::{Fill, Filler, Setup, Tile};

@@ -1,5 +1,6 @@
 //! BibTeX of the methods a run used, and of no others.
 
+use diffclf::base::springs;
 use diffclf::discrete::diagnose;
 use diffclf::discrete::model::Content as StatesContent;
 use diffclf::model::Content;
@@ -23,6 +24,9 @@ pub fn bibtex(content: &Content, judged: bool, sampled: bool) -> String {
     keys.extend(spec.process.cites());
     keys.extend(training.times.cites());
     keys.extend(spec.network.cites());
+    if spec.springs.is_some() {
+        keys.extend(springs::CITES);
+    }
     // The optimiser.
     keys.push("kingma2015adam");
     if sampled {

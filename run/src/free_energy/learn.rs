@@ -20,6 +20,9 @@ use diffclf::weights::kept;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// Fewest samples of a time of the integration.
+const FEWEST_SLOPES: usize = 16;
+
 /// What is asked for.
 #[derive(Debug, Clone, Default)]
 pub struct LearnedRequest {
@@ -31,6 +34,8 @@ pub struct LearnedRequest {
     pub levels: usize,
     /// Samples at each time.
     pub samples: usize,
+    /// Times of the integration, among which the path's samples are shared; 0 for the times along the path.
+    pub integration_levels: usize,
     /// Samples of each built-in system at the ends.
     pub end_samples: usize,
     /// Seed.
@@ -131,20 +136,34 @@ impl LearnedRequest {
         let truth = truth.as_ref();
         let (a, b) = (self.end(content, 0, truth)?, self.end(content, 1, truth)?);
         let energy = model.energy(pool.clone(), isa)?;
-        let samples = PathSamples::new(
-            &spec.process,
-            spec.dim,
-            times.times(),
-            (&a.rows, Some(&b.rows)),
-            self.samples,
-            self.seed,
-        )?;
+        let along = |times: &[f64], count: usize, seed: u64| {
+            let rows = (a.rows.as_slice(), Some(b.rows.as_slice()));
+            PathSamples::new(&spec.process, spec.dim, times, rows, count, seed)
+        };
+        let samples = along(times.times(), self.samples, self.seed)?;
+        let fine = match self.integration_levels {
+            0 => None,
+            levels => {
+                let all = self.levels.saturating_mul(self.samples);
+                let count = all.div_ceil(levels).max(FEWEST_SLOPES);
+                refuse_rows(
+                    "integration_levels",
+                    levels,
+                    count.saturating_mul(spec.dim),
+                    16,
+                )?;
+                let times = spec.grid.with_levels(levels)?;
+                // Another seed: other pairs of rows and other noise than MBAR's.
+                Some(along(times.times(), count, self.seed.wrapping_add(1))?)
+            }
+        };
         let settings = MbarSettings {
             pool: Some(pool),
             isa,
             ..MbarSettings::default()
         };
-        let path = PathEstimate::new(&energy, &samples, &settings)?;
+        let fine = fine.as_ref().unwrap_or(&samples);
+        let path = PathEstimate::integrated_over(&energy, &samples, fine, &settings)?;
         let corrections = match (&a.own, &b.own) {
             (Some(own_a), Some(own_b)) => Some((
                 end_correction(&energy, spec.grid.t_min(), &a.rows, own_a)?,

@@ -72,6 +72,7 @@ fn refuse_strangers(s: &Settings) -> Result<()> {
         ("particles", s.particles.is_some()),
         ("form", s.form.is_some()),
         ("base", s.base.is_some()),
+        ("bonds", s.bonds.is_some()),
         ("molecule", s.molecule.is_some()),
         ("process", s.process.is_some()),
     ];

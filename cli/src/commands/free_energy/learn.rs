@@ -78,6 +78,15 @@ pub struct Args {
     /// Samples at each time
     #[arg(long, value_name = "N", default_value_t = 1000, help_heading = "Path")]
     path_samples: usize,
+    /// Times of the integration, among which the path's samples are shared [default: the times along the path]
+    #[arg(
+        long,
+        value_name = "L",
+        default_value_t = 0,
+        hide_default_value = true,
+        help_heading = "Path"
+    )]
+    integration_levels: usize,
     /// Samples of each built-in system at the ends
     #[arg(
         long,
@@ -129,6 +138,7 @@ pub fn run(mut args: Args) -> Result<()> {
         molecule: settings.molecule.clone(),
         levels: args.path_levels,
         samples: args.path_samples,
+        integration_levels: args.integration_levels,
         end_samples: args.end_samples,
         seed: settings.seed.unwrap_or(0),
     };

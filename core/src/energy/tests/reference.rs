@@ -6,7 +6,7 @@ mod networks;
 
 use num_dual::{Dual64, DualNum, HyperDual64};
 
-use crate::base::{BaseEnds, MixtureBase, Spread};
+use crate::base::{BaseEnds, MixtureBase, Spread, Springs};
 use crate::energy::{Form, ModelSpec, frequency};
 use crate::network::Layout;
 use crate::process::Process;
@@ -227,14 +227,19 @@ impl<'a> Reference<'a> {
         if let Some(base) = &spec.base {
             return self.energy_on_base(base, time, y);
         }
+        let springs = match &spec.springs {
+            Some(springs) => self.springs_energy(springs, time, y),
+            None => D::from(0.0),
+        };
         if spec.process.is_interpolant() {
             let s = self.scalar(time, y);
             let square = y.iter().fold(D::from(0.0), |sum, &y| sum + y * y);
-            return match spec.form {
-                Form::SquaredNorm => -s,
-                Form::ResidualSquaredNorm => square * 0.5 - s,
-                _ => s,
-            };
+            return springs
+                + match spec.form {
+                    Form::SquaredNorm => -s,
+                    Form::ResidualSquaredNorm => square * 0.5 - s,
+                    _ => s,
+                };
         }
         let (scale, sigma) = schedule(&spec.process, time);
         let a = input_scale(spec, time);
@@ -245,7 +250,44 @@ impl<'a> Reference<'a> {
             .collect();
         let square = x.iter().fold(D::from(0.0), |sum, &x| sum + x * x);
         let normaliser = (a * a * std::f64::consts::TAU).ln() * (0.5 * spec.dim as f64);
-        square * 0.5 + normaliser - self.scalar(time, &x) / sigma * spec.variance.sqrt()
+        square * 0.5 + normaliser + springs - self.scalar(time, &x) / sigma * spec.variance.sqrt()
+    }
+
+    /// The energy of springs whose numbers are given at two times: between them all are straight lines, since the slope at each end is that of the one side.
+    fn springs_energy<D: DualNum<Primitive = f64> + Copy>(
+        &self,
+        springs: &Springs,
+        time: D,
+        y: &[D],
+    ) -> D {
+        let n = self.spec.network.particles().expect("particles");
+        let mut x = y.to_vec();
+        if self.spec.without_centre {
+            let space = y.len() / (n - 1);
+            let (size, root) = (n as f64, (n as f64).sqrt());
+            for axis in 0..space {
+                let sum = (0..n - 1).fold(D::from(0.0), |sum, i| sum + y[i * space + axis]);
+                for i in 0..n - 1 {
+                    x[i * space + axis] -= sum / (size - root);
+                }
+                x.push(sum / root);
+            }
+        }
+        let space = x.len() / n;
+        let [from, to] = [springs.times[0], springs.times[1]];
+        let share = (time - from) / (to - from);
+        let line = |a: f64, b: f64| share * (b - a) + a;
+        let mut energy = line(springs.offsets[0], springs.offsets[1]);
+        for pair in &springs.pairs {
+            let [a, b] = [0, 1].map(|k| springs.springs[k][pair.class as usize]);
+            let [i, j] = pair.ends.map(|end| end as usize * space);
+            let square = (0..space).fold(D::from(1e-8), |sum, k| {
+                sum + (x[i + k] - x[j + k]) * (x[i + k] - x[j + k])
+            });
+            let u = square.sqrt() - line(a.length, b.length);
+            energy += u * u * line(a.stiffness, b.stiffness) * 0.5 - u * line(a.force, b.force);
+        }
+        energy
     }
 
     /// `F(t)`: linear between the levels of the grid, constant beyond them.

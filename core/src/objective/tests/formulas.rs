@@ -481,7 +481,24 @@ impl Row<'_> {
         let mut exact = vec![0.0; self.d()];
         let (weight, share);
         if self.spec.process.is_interpolant() {
-            weight = self.gamma(t).powi(2);
+            weight = match &self.spec.springs {
+                None => self.gamma(t).powi(2),
+                Some(springs) => {
+                    let end = if t <= 0.5 { 0 } else { springs.times.len() - 1 };
+                    let pairs = springs.pairs.iter();
+                    let holds =
+                        pairs.map(|p| 2.0 * springs.springs[end][p.class as usize].stiffness);
+                    let kappa =
+                        (holds.sum::<f64>() / self.d() as f64).max(1.0 / self.spec.variance);
+                    let (near, far) = match end {
+                        0 => (self.alpha(t), self.beta(t)),
+                        _ => (self.beta(t), self.alpha(t)),
+                    };
+                    let spread = far * far * self.spec.variance + self.gamma(t).powi(2);
+                    let open = kappa * spread / (near * near);
+                    1.0 / (kappa * (0.05 + open / (1.0 + open)))
+                }
+            };
             if t <= 0.5 {
                 self.truth.score(&[0.0], &self.x0, &mut exact);
                 share = self.alpha(t);
