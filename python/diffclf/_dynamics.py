@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os import fspath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -32,23 +33,34 @@ class Dynamics(NamedTuple):
     kinetic_temperature: float
     #: Chains that left the data: chain, frame, what, value, farthest, data.
     departures: list[dict[str, Any]]
+    #: What was done, with all that was left open: scheme, units, step, masses, bonds and the others.
+    settings: dict[str, Any]
 
     @property
     def samples(self) -> NDArray[np.float64]:
         """All frames as rows, chain after chain."""
         return self.frames.reshape(-1, self.frames.shape[-1])
 
+    def save(self, path: str | PathLike[str], *, force: bool = False) -> list[str]:
+        """Writes the frames as ``diffclf simulate`` does, and gives the names of the files.
+
+        A .npy file holds all frames, chain after chain; .xtc, .dcd and .pdb have a file for each chain, and need units of length.
+        """
+        return _native.write_frames(fspath(path), self.frames, _text(**self.settings), force)
+
 
 def simulate(
-    density: Density,
-    x: ArrayLike,
+    density: Density | str,
+    x: ArrayLike | None = None,
     *,
     step: float,
+    chains: int | None = None,
     frames: int = 1000,
     thin: int = 50,
     friction: float = 1.0,
-    temperature: float = 1.0,
-    masses: float | Sequence[float] = 1.0,
+    temperature: float | None = None,
+    topology: str | PathLike[str] | None = None,
+    masses: float | Sequence[float] | None = None,
     units: str = "reduced",
     scheme: str = "baoab",
     t: float | None = None,
@@ -59,11 +71,15 @@ def simulate(
     seed: int = 0,
     progress: ProgressLike = False,
 ) -> Dynamics:
-    """Langevin dynamics on a model, a system or a composition, one chain from each row of ``x``.
+    """Langevin dynamics on a model, a system or a composition, one chain from each row of ``x`` (or of the first ``chains``).
+
+    ``x`` and ``data`` are arrays, or files of any kind that the command reads, trajectories (.xtc, .dcd, .pdb) among them; a system, or a
+    model of one, needs no ``x``. ``density`` may be "go:FILE", the structure-based model of a .pdb or .toml file. ``topology`` is the file of
+    the beads, which tells masses and bonds.
 
     The force is kT times the score. With ``units`` "nm" or "angstrom", ``step`` is in fs, ``friction`` in 1/ps, ``temperature`` in K and
-    ``masses`` in u; with "reduced", the temperature is kT. ``scheme``: "baoab", "langevin-leapfrog" (the paper's), or "ghmc", which has an
-    acceptance test. Chains that leave ``data`` (or ``x``) are told in ``departures``; nothing of them is dropped.
+    ``masses`` in u; with "reduced", the temperature is kT (1 unless given). ``scheme``: "baoab", "langevin-leapfrog" (the paper's), or "ghmc",
+    which has an acceptance test. Chains that leave ``data`` (or ``x``) are told in ``departures``; nothing of them is dropped.
 
     >>> import diffclf
     >>> surface = diffclf.system("mueller-brown")
@@ -71,28 +87,35 @@ def simulate(
     >>> found.frames.shape
     (4, 10, 2)
     """
-    start = np.ascontiguousarray(rows(x, "x"), dtype=np.float64)
-    shaped = start.ndim == 3 and start.shape[2] == 3
-    settings = _text(
-        scheme=scheme,
-        units=units,
-        step=float(step),
-        friction=float(friction),
-        temperature=float(temperature),
-        masses=[float(mass) for mass in np.atleast_1d(np.asarray(masses, dtype=np.float64))],
-        frames=_whole(frames, "frames"),
-        thin=_whole(thin, "thin"),
-        time=t,
-        bonds=[[int(a), int(b)] for a, b in bonds],
-        particles=bool(bonds) or shaped if particles is None else particles,
-        seed=_whole(seed, "seed"),
-    )
-    known = None if data is None else np.ascontiguousarray(rows(data, "data"), dtype=np.float64)
-    points, energies, summary = _native.energy_simulate(
-        native_of(density), start, known, _whole(system_seed, "system_seed"), settings, progress_of(progress)
+
+    def given(x: ArrayLike | None, what: str) -> Any:
+        if x is None or is_path(x):
+            return None if x is None else fspath(x)
+        return np.ascontiguousarray(rows(x, what), dtype=np.float64)
+
+    request = {
+        "scheme": scheme,
+        "units": units,
+        "step": float(step),
+        "friction": float(friction),
+        "temperature": None if temperature is None else float(temperature),
+        "masses": [] if masses is None else [float(mass) for mass in np.atleast_1d(np.asarray(masses, dtype=np.float64))],
+        "bonds": [[_whole(a, "bonds"), _whole(b, "bonds")] for a, b in bonds],
+        "topology": topology,
+        "particles": particles,
+        "chains": None if chains is None else _whole(chains, "chains"),
+        "frames": _whole(frames, "frames"),
+        "thin": _whole(thin, "thin"),
+        "time": t,
+        "seed": _whole(seed, "seed"),
+        "system_seed": _whole(system_seed, "system_seed"),
+    }
+    native = ("A", [("A", density)]) if isinstance(density, str) else native_of(density)
+    points, energies, summary, settings = _native.energy_simulate(
+        native, given(x, "x"), given(data, "data"), request, progress_of(progress)
     )
     return Dynamics(
-        points, energies, summary["acceptance"], summary["kinetic_temperature"], summary["departures"]
+        points, energies, summary["acceptance"], summary["kinetic_temperature"], summary["departures"], settings
     )
 
 
@@ -124,7 +147,7 @@ def observe(
     """Observables of frames: means with errors, states, and distances from a reference in the plane of the first two.
 
     ``of`` maps names to ``x:COLUMN``, ``distance:A-B``, ``angle:A-B-C`` or ``dihedral:A-B-C-D``, particles counted from 0. ``states`` maps
-    a name to its borders. ``tica`` is an archive with ``mean`` and ``coefficients``; ``tica_lag`` fits them. Frames of several chains stand
+    a name to its borders. ``x`` and ``reference`` may be files, trajectories among them. ``tica`` is an archive with ``mean`` and ``coefficients``; ``tica_lag`` fits them. Frames of several chains stand
     chain after chain.
 
     >>> import diffclf, numpy
@@ -147,7 +170,7 @@ def observe(
     }
 
     def read(x: ArrayLike, what: str) -> NDArray[Any]:
-        return np.ascontiguousarray(np.load(x) if is_path(x) else rows(x, what), dtype=np.float64)
+        return _native.read_frames(fspath(x)) if is_path(x) else np.ascontiguousarray(rows(x, what), dtype=np.float64)
 
     other = None if reference is None else read(reference, "reference")
     values, figures = _native.observe_frames(read(x, "x"), other, request)

@@ -86,6 +86,8 @@ impl Energy for Function {
 enum Leaf {
     Model(Py<Model>),
     System(Py<System>),
+    /// A system by its name alone, for dynamics: `go:FILE`.
+    Name(String),
     Function(Py<PyAny>, usize),
 }
 
@@ -106,6 +108,8 @@ impl<'py> FromPyObject<'_, 'py> for Composed {
                 Leaf::Model(model.clone().unbind())
             } else if let Ok(system) = object.cast::<System>() {
                 Leaf::System(system.clone().unbind())
+            } else if let Ok(name) = object.extract::<String>() {
+                Leaf::Name(name)
             } else {
                 let dim = object.getattr("dim")?.extract()?;
                 Leaf::Function(object.unbind(), dim)
@@ -123,7 +127,7 @@ impl<'py> FromPyObject<'_, 'py> for Composed {
 type Parts<'a> = (
     Expression,
     Vec<(&'a str, diffclf::model::Model)>,
-    Vec<(&'a str, &'static str)>,
+    Vec<(&'a str, &'a str)>,
 );
 
 impl Composed {
@@ -167,6 +171,7 @@ impl Composed {
                 Leaf::System(system) => {
                     systems.push((name.as_str(), system.get().core().name()));
                 }
+                Leaf::Name(system) => systems.push((name.as_str(), system.as_str())),
                 Leaf::Function(..) => return Err(Error::Usage(no_function.into())),
             }
         }
@@ -193,6 +198,11 @@ impl Composed {
                         )));
                     }
                 },
+                Leaf::Name(system) => {
+                    return Err(Error::Usage(format!(
+                        "{system} is the name of a system; give diffclf.system(name), or use simulate()"
+                    )));
+                }
                 Leaf::Function(object, dim) => Box::new(Function {
                     object: Python::attach(|py| object.clone_ref(py)),
                     dim: *dim,

@@ -56,7 +56,7 @@ mod _native {
     #[pymodule_export]
     use super::company::{company_bytes, company_leads, join_company};
     #[pymodule_export]
-    use super::dynamics::{energy_simulate, observe_frames};
+    use super::dynamics::{energy_simulate, observe_frames, read_frames, write_frames};
     #[pymodule_export]
     use super::energy::{
         compare_samples, energy_anneal, energy_chains, energy_compose, energy_evaluate,

@@ -430,6 +430,10 @@ impl Display for DataFault {
                     "row {row}, column {column} (counted from 0) is {value}, expected a finite 32-bit number; {advice}"
                 )
             }
+            Self::Constant { rows: 1, .. } => write!(
+                f,
+                "it holds one row, and a single row has no density; give many rows"
+            ),
             Self::Constant { columns, rows } => {
                 let few: Vec<_> = columns.iter().take(8).map(usize::to_string).collect();
                 let more = if columns.len() > few.len() {

@@ -20,6 +20,7 @@ fn plan_alone<'a>(paths: impl IntoIterator<Item = &'a Path>, force: bool) -> Res
         if is_device(path) {
             continue;
         }
+        refuse_archive(path)?;
         let place = place_of(path)?;
         if places.contains(&place) {
             return Err(Error::Twice {
@@ -31,6 +32,18 @@ fn plan_alone<'a>(paths: impl IntoIterator<Item = &'a Path>, force: bool) -> Res
         try_to_write(path)?;
     }
     Ok(())
+}
+
+/// Archives are read and not written: an array under such a name could not be read again.
+fn refuse_archive(path: &Path) -> Result<()> {
+    match path.extension().is_some_and(|end| end == "npz") {
+        false => Ok(()),
+        true => Err(Error::Usage(format!(
+            "{}: archives are read, not written; call the result {}",
+            path.display(),
+            path.with_extension("npy").display()
+        ))),
+    }
 }
 
 /// Makes a folder for results, if there is none, and refuses one that cannot be written to.
@@ -120,6 +133,13 @@ mod tests {
 
     fn planned(place: &Path, names: &[&str], force: bool) -> Result<()> {
         plan(paths(place, names).iter().map(PathBuf::as_path), force)
+    }
+
+    #[test]
+    fn an_array_is_not_called_an_archive() {
+        let place = tempfile::tempdir().unwrap();
+        let told = planned(place.path(), &["a.npz"], true).unwrap_err();
+        assert!(told.to_string().contains("a.npy"), "{told}");
     }
 
     #[test]

@@ -170,6 +170,14 @@ pub fn outputs_of(path: &Path, chains: usize) -> Vec<PathBuf> {
     }
 }
 
+/// Refuses, before any work, frames without a unit in a format that has one.
+pub fn writable(path: &Path, units: Units) -> Result<()> {
+    match kind_of(path) {
+        Some(_) => length_for(path, units).map(|_| ()),
+        None => Ok(()),
+    }
+}
+
 /// Writes chains of particles by the end of the name: an array of float64 with all chains' frames, chain after chain, or a file of
 /// frames for each. `spacing` is the time between frames in ps.
 pub fn write_chains(
@@ -182,24 +190,37 @@ pub fn write_chains(
     let (chains, dim, particles) = shape;
     let paths = outputs_of(path, chains);
     let rows = points.len() / dim;
-    let Some(kind) = kind_of(path) else {
+    let array = |path: &Path, force: bool| {
         let shape = match particles {
             true => vec![rows, dim / 3, 3],
             false => vec![rows, dim],
         };
-        outputs::write(path, force, |writer| write_npy(&shape, points, writer))?;
+        outputs::write(path, force, |writer| write_npy(&shape, points, writer))
+    };
+    let Some(kind) = kind_of(path) else {
+        array(path, force)?;
         return Ok(paths);
     };
     let scale = length_for(path, units)?;
+    let kept = path.with_extension("npy");
     for (path, chain) in paths.iter().zip(points.chunks_exact(rows / chains * dim)) {
         let frames = Trajectory {
             atoms: dim / 3,
             positions: chain.iter().map(|x| (x * scale) as f32).collect(),
             ..Trajectory::default()
         };
-        outputs::write(path, force, |writer| {
+        let written = outputs::write(path, force, |writer| {
             frames.write(kind, spacing as f32, writer)
-        })?;
+        });
+        // A format that cannot hold chains that were lost must not lose the others with them.
+        if let Err(error @ (Error::Content { .. } | Error::Core(_))) = written {
+            array(&kept, false)?;
+            return Err(Error::Failed(format!(
+                "{error}; all chains are kept in {}",
+                kept.display()
+            )));
+        }
+        written?;
     }
     Ok(paths)
 }
@@ -281,5 +302,26 @@ END
         assert!(written[3].ends_with("t-03.xtc") && written[3].exists());
         let refused = write_chains(&path, &points, (12, 3, true), (Units::Reduced, 1.0), true);
         assert!(refused.unwrap_err().to_string().contains("units = nm"));
+    }
+
+    #[test]
+    fn chains_that_a_format_cannot_hold_are_kept() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("chains.xtc");
+        let mut points = vec![0.1; 2 * 3 * 6];
+        points[20] = f64::NAN;
+        let told = write_chains(&path, &points, (2, 6, true), (Units::Nm, 0.1), false);
+        let told = told.unwrap_err().to_string();
+        let kept = place.path().join("chains.npy");
+        assert!(
+            told.contains("all chains are kept in") && told.contains("chains.npy"),
+            "{told}"
+        );
+        assert_eq!(
+            MappedNpy::open(&kept).unwrap().view().unwrap().shape(),
+            [6, 2, 3]
+        );
+        assert!(writable(&path, Units::Reduced).is_err());
+        assert!(writable(&path, Units::Nm).is_ok());
     }
 }

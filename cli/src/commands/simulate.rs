@@ -8,14 +8,15 @@ use crate::terminal::Terminal;
 use diffclf::energy::compose::Expression;
 use diffclf::format::npy::write_npy;
 use diffclf::format::sha256_of;
-use diffclf_run::beads::BeadFile;
 use diffclf_run::compose::{binding, read_models};
-use diffclf_run::error::{Error, Result};
-use diffclf_run::files::{MappedNpy, read_model};
+use diffclf_run::error::Result;
+use diffclf_run::files::read_model;
 use diffclf_run::named::word;
 use diffclf_run::outputs;
-use diffclf_run::simulate::{Keeping, Landscape, Scheme, Simulated, Simulation, Units, start_of};
-use diffclf_run::trajectory::{kind_of, length_for, outputs_of, write_chains};
+use diffclf_run::simulate::{
+    Asking, Departure, Given, Keeping, Landscape, Scheme, Settled, Simulated, Simulation, Units,
+};
+use diffclf_run::trajectory::{kind_of, outputs_of, writable, write_chains};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -47,11 +48,6 @@ same command; --force starts it anew.
 
 Chains that leave the data (their energies, bond lengths or coordinates go far beyond those of
 --data) are named; nothing of them is dropped.";
-
-/// Draws of a system by which chains that leave it are noticed.
-const DATA_ROWS: usize = 4096;
-/// More chains than this are a slip of the finger.
-const MOST_CHAINS: usize = 1 << 20;
 
 /// Langevin dynamics on a model, a system or a composition.
 #[derive(Debug, clap::Args)]
@@ -96,9 +92,9 @@ pub struct Args {
     /// Friction, in 1/ps or reduced units
     #[arg(long, value_name = "RATE", default_value_t = 1.0)]
     friction: f64,
-    /// Temperature in K, or kT in reduced units
-    #[arg(long, value_name = "T", default_value_t = 1.0)]
-    temperature: f64,
+    /// Temperature in K, or kT in reduced units [default: 1 in reduced units]
+    #[arg(long, value_name = "T")]
+    temperature: Option<f64>,
     /// Beads whose masses and bonds these are: a .pdb file, or a .toml file (docs/molecules.md)
     #[arg(long, value_name = "FILE")]
     topology: Option<PathBuf>,
@@ -133,29 +129,9 @@ fn bond(text: &str) -> std::result::Result<[usize; 2], String> {
         .ok_or_else(|| format!("'{text}' is no pair of particles, expected one such as 3-4"))
 }
 
-/// Rows of a file, and whether they are particles in space by their shape.
-fn rows(path: &Path, dim: usize) -> Result<(Vec<f64>, bool)> {
-    let mapped = MappedNpy::open(path)?;
-    let view = mapped.view()?;
-    if view.dim() != dim {
-        return Err(Error::Usage(format!(
-            "{}: rows of {} numbers, but the energy has {dim}; give rows of its kind",
-            path.display(),
-            view.dim()
-        )));
-    }
-    Ok((
-        view.to_vec_f64(),
-        view.shape().len() == 3 && view.shape()[2] == 3,
-    ))
-}
-
 /// Runs the command.
 pub fn run(args: Args) -> Result<()> {
-    if !(1..=MOST_CHAINS).contains(&args.chains) {
-        let expected = format!("a number from 1 to {MOST_CHAINS}");
-        return Err(Error::setting("chains", args.chains, expected));
-    }
+    writable(&args.output, args.units)?;
     let paths = outputs_of(&args.output, args.chains);
     let others = args.energies.iter().map(PathBuf::as_path);
     args.record
@@ -180,68 +156,31 @@ pub fn run(args: Args) -> Result<()> {
         system_seed: args.system_seed,
     };
     let dim = landscape.dim()?;
-    let (start, shaped) = match &args.start {
-        Some(path) => rows(path, dim)?,
-        None => (
-            start_of(&landscape, args.chains.max(DATA_ROWS), args.seed)?,
-            false,
-        ),
-    };
-    let Some(first) = start.get(..args.chains.saturating_mul(dim)) else {
-        return Err(Error::Usage(format!(
-            "--chains is {}, but the start has {} rows; give more rows, or fewer chains",
-            args.chains,
-            start.len() / dim
-        )));
-    };
-    let beads = match &args.topology {
-        Some(path) => Some(BeadFile::read(path)?.beads),
-        None => None,
-    };
-    if let (Some(beads), Some(path)) = (&beads, &args.topology)
-        && 3 * beads.count() != dim
-    {
-        return Err(Error::Usage(format!(
-            "{}: {} beads, but rows have {dim} numbers; give the topology of these rows",
-            path.display(),
-            beads.count()
-        )));
-    }
-    let (mut masses, mut bonds) = (args.masses.clone(), args.bonds.clone());
-    if let Some(beads) = beads {
-        if masses.is_empty() {
-            masses = beads.masses;
-        }
-        if bonds.is_empty() {
-            bonds = beads.bonds;
-        }
-    }
-    if masses.is_empty() {
-        masses.push(1.0);
-    }
-    let particles = shaped || !bonds.is_empty() || kind_of(&args.output).is_some();
-    if kind_of(&args.output).is_some() {
-        length_for(&args.output, args.units)?;
-    }
-    let data = match &args.data {
-        Some(path) => rows(path, dim)?.0,
-        None => start.clone(),
-    };
-    let asked = Simulation {
+    let trajectory = kind_of(&args.output).is_some();
+    let asking = Asking {
         scheme: args.scheme,
         units: args.units,
         step: args.step,
         friction: args.friction,
         temperature: args.temperature,
-        masses,
+        masses: args.masses.clone(),
+        bonds: args.bonds.clone(),
+        topology: args.topology.clone(),
+        particles: trajectory.then_some(true),
+        chains: Some(args.chains),
         frames: args.frames,
         thin: args.thin,
         time: args.time,
-        bonds,
-        particles,
         seed: args.seed,
     };
-    asked.check(args.chains, dim)?;
+    let given = |path: &Option<PathBuf>| path.as_deref().map(Given::read).transpose();
+    let (start, data) = (given(&args.start)?, given(&args.data)?);
+    let watch = Terminal::interruptible(args.record.quiet)?;
+    let Settled {
+        simulation: asked,
+        start,
+        data,
+    } = asking.settle(&landscape, start, data, &watch)?;
     let settings = json!({
         "simulation": asked,
         "energy": expression.to_string(),
@@ -250,19 +189,18 @@ pub fn run(args: Args) -> Result<()> {
             .map(|(_, model)| Ok(sha256_of(|writer| Ok(writer.write_all(&model.to_bytes()?)?))?))
             .collect::<Result<Vec<String>>>()?,
         "systems": args.system,
-        "start": sha256_of(|writer| write_npy(&[first.len()], first, writer))?,
+        "start": sha256_of(|writer| write_npy(&[start.len()], &start, writer))?,
     });
     let keeping = Keeping::beside(&args.output, settings);
     if args.record.force {
         keeping.finish()?;
     }
-    let watch = Terminal::interruptible(args.record.quiet)?;
     let threads = args.machine.pool()?.threads();
     let machine = (threads, args.machine.isa()?);
     let every = Duration::from_secs(args.save_every);
     let done = asked.run(
         &landscape,
-        first,
+        &start,
         &data,
         machine,
         Some((&keeping, every)),
@@ -270,7 +208,7 @@ pub fn run(args: Args) -> Result<()> {
     )?;
     let found = &done.found;
     let spacing = args.units.time(args.step) * args.thin as f64;
-    let shape = (found.chains, dim, particles && dim.is_multiple_of(3));
+    let shape = (found.chains, dim, asked.particles && dim.is_multiple_of(3));
     let force = args.record.force;
     let written = write_chains(
         &args.output,
@@ -330,22 +268,36 @@ fn told(asked: &Simulation, found: &Simulated) -> Result<()> {
         summary.kinetic_temperature,
     ))?;
     let left = &summary.departures;
-    let mut chains: Vec<usize> = left.iter().map(|departure| departure.chain).collect();
-    chains.sort_unstable();
-    chains.dedup();
-    if !chains.is_empty() {
-        for departure in left.iter().take(10) {
-            note(&format!("warning: {}", departure.text()));
-        }
-        let more = left.len().saturating_sub(10);
-        let rest = if more > 0 {
-            format!(" ({more} more in the record of --json)")
-        } else {
-            String::new()
+    let chains = |some: &dyn Fn(&Departure) -> bool| {
+        let mut chains: Vec<usize> = left.iter().filter(|d| some(d)).map(|d| d.chain).collect();
+        chains.sort_unstable();
+        chains.dedup();
+        chains.len()
+    };
+    // A lost chain has nothing left that could be said apart from its energy.
+    let told: Vec<&Departure> = left
+        .iter()
+        .filter(|departure| departure.value.is_finite() || departure.what == "energy")
+        .collect();
+    for departure in told.iter().take(10) {
+        note(&format!("warning: {}", departure.text()));
+    }
+    let gone = chains(&|_| true);
+    if gone > 0 {
+        let more = told.len().saturating_sub(10);
+        let rest = match more {
+            0 => String::new(),
+            _ => format!(" ({more} more in the record of --json)"),
         };
         note(&format!(
-            "warning: {} of {} chains left the data{rest}; their frames are in the result",
-            chains.len(),
+            "warning: {gone} of {} chains left the data{rest}; their frames are in the result",
+            found.chains
+        ));
+    }
+    let lost = chains(&|departure| !departure.farthest.is_finite());
+    if lost > 0 {
+        note(&format!(
+            "warning: {lost} of {} chains were lost for good (NaN); a smaller --step or a larger --time may hold them",
             found.chains
         ));
     }

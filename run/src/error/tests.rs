@@ -101,6 +101,13 @@ fn each_error_says_what_was_found_and_what_to_do() {
         ),
         (
             data(DataFault::Constant {
+                columns: vec![0, 1],
+                rows: 1,
+            }),
+            "it holds one row",
+        ),
+        (
+            data(DataFault::Constant {
                 columns: (2..12).collect(),
                 rows: 7,
             }),

@@ -44,10 +44,23 @@ pub struct Departure {
 impl Departure {
     /// In words.
     pub fn text(&self) -> String {
+        let Self {
+            chain, frame, what, ..
+        } = self;
+        if !self.value.is_finite() {
+            return format!(
+                "chain {chain} was lost in frame {frame}: its {what} is {}",
+                self.value
+            );
+        }
         let (low, high) = self.data;
+        let data = match low == f64::NEG_INFINITY {
+            true => format!("at most {high:.4}"),
+            false => format!("{low:.4} to {high:.4}"),
+        };
         format!(
-            "chain {} left the data in frame {}: {} {:.4}, at its farthest {:.4}; the data have {low:.4} to {high:.4}",
-            self.chain, self.frame, self.what, self.value, self.farthest
+            "chain {chain} left the data in frame {frame}: {what} {:.4}, at its farthest {:.4}; the data have {data}",
+            self.value, self.farthest
         )
     }
 }
@@ -212,6 +225,13 @@ mod tests {
         );
         assert_eq!((left[0].value, left[0].farthest), (1.5, 1.5));
         assert!(left[0].text().contains("chain 1 left the data in frame 1"));
+        assert!(left[0].text().ends_with("the data have 1.0000 to 1.1900"));
+        assert!(left[1].text().contains("the data have at most"));
+        assert!(
+            left[3]
+                .text()
+                .ends_with("was lost in frame 2: its energy is NaN")
+        );
         // A structure that all chains start from says nothing of where they may go.
         let same = Bounds::of(&data[..6].repeat(3), &[[0, 1]], true, &[target]);
         energies[8] = 900.0;

@@ -1,11 +1,13 @@
 //! Langevin dynamics on a learned, exact or composed energy: many chains side by side, with masses, friction, temperature and time step
 //! in stated units. The force is `kT score` in the data's coordinates.
 
+mod asking;
 mod bounds;
 mod keeping;
 mod landscape;
 mod units;
 
+pub use asking::{Asking, Given, Settled, in_space};
 pub use bounds::{Bounds, Departure};
 pub use keeping::Keeping;
 pub use landscape::{GO, Landscape};

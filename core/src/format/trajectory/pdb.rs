@@ -2,9 +2,13 @@
 //! Angstrom.
 
 use super::{PER_NM, Trajectory, damaged};
-use crate::Result;
+use crate::{Error, Result};
 use std::collections::{BTreeSet, HashMap};
 use std::io::Write;
+use std::ops::RangeInclusive;
+
+/// Coordinates that fit the eight columns of the format, in Angstrom.
+const WRITABLE: RangeInclusive<f32> = -999.999..=9999.999;
 
 /// What a line says of an atom.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -120,6 +124,15 @@ pub(super) fn write(frames: &Trajectory, writer: &mut dyn Write) -> Result<()> {
                 false => atom.name.clone(),
             };
             let [x, y, z] = [p[0], p[1], p[2]].map(|x| x * PER_NM);
+            // Wider numbers would run into each other, and nobody could read them.
+            if let Some(x) = [x, y, z].iter().find(|x| !WRITABLE.contains(*x)) {
+                return Err(Error::Value {
+                    name: "position in frame of a .pdb file",
+                    found: format!("{x} Angstrom in frame {k}"),
+                    expected: "numbers from -999 to 9999, which its columns hold; move the frames nearer to zero, or write .npy, .xtc or .dcd"
+                        .into(),
+                });
+            }
             writeln!(
                 writer,
                 "ATOM  {:>5} {name:<4.4} {:>3.3} A{:>4}    {x:>8.3}{y:>8.3}{z:>8.3}  1.00  0.00          {:>2.2}",

@@ -200,6 +200,11 @@ fn what_cannot_be_written_is_refused() {
     );
     let lost = frames(vec![f32::NAN; 3]).write(Kind::Xtc, 1.0, &mut out);
     assert!(lost.unwrap_err().to_string().contains("lost chains"));
+    // What runs out of its columns could not be read back.
+    for wide in [-100.5, 1000.0, f32::NAN] {
+        let wide = frames(vec![0.0, wide, 0.0]).write(Kind::Pdb, 1.0, &mut out);
+        assert!(wide.unwrap_err().to_string().contains("its columns hold"));
+    }
     frames(vec![f32::NAN; 3])
         .write(Kind::Dcd, 1.0, &mut out)
         .unwrap();
