@@ -383,7 +383,7 @@ impl Springs {
                     None => out.copy_from_slice(&point),
                 }
             }
-            let a2 = (!process.is_interpolant()).then(|| a * a * variance + noise * noise);
+            let a2 = (!process.is_interpolant()).then_some(a * a * variance + noise * noise);
             let moments = Moments::of(&pairs, &meetings, &particles_of, columns, space, a2);
             springs.push(moments.springs());
             spreads.push(moments.variance);
