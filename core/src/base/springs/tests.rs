@@ -1,3 +1,5 @@
+//! Springs against chains whose distances are known.
+
 use super::*;
 use crate::process::{Linear, Process, VariancePreserving};
 
