@@ -25,7 +25,7 @@ pub fn facts(content: &Content) -> Vec<(&'static str, String)> {
         ("process", words(json!(spec.process))),
         ("time grid", grid_text(&spec.grid)),
         ("network", words(json!(spec.network))),
-        ("energy", words(json!(spec.form))),
+        ("energy", energy_text(spec)),
         ("velocity", velocity_text(spec)),
         ("time features", spec.features.to_string()),
         ("parameters", spec.layout().len().to_string()),
@@ -173,6 +173,16 @@ fn dimension_text(content: &Content) -> String {
         text += ", turned onto a frame";
     }
     text
+}
+
+/// The form, and what it stands on besides a Gaussian.
+fn energy_text(spec: &ModelSpec) -> String {
+    let form = words(json!(spec.form));
+    match (&spec.base, &spec.springs) {
+        (Some(base), _) => format!("{form}, on a mixture of {}", base.start.components()),
+        (_, Some(springs)) => format!("{form}, on springs between {} pairs", springs.pairs.len()),
+        _ => form,
+    }
 }
 
 fn velocity_text(spec: &ModelSpec) -> String {
