@@ -527,10 +527,11 @@ fn offsets(
 
 /// Where a time lies between others.
 struct Cell {
-    /// The time below; none beyond the ends.
+    /// Number of the time below, the first or the last but one beyond the ends.
     below: usize,
     /// From 0 to 1.
     share: f64,
+    /// Before the first time or after the last, where numbers stay as they are.
     beyond: bool,
 }
 
