@@ -157,10 +157,10 @@ pub struct SettingsArgs {
     pub align: Option<bool>,
     #[arg(long, help = help::form(), value_name = "FORM", help_heading = "Model", value_parser = word::<Form>)]
     pub form: Option<Form>,
-    /// What the energy stands on: gaussian, mixture (fitted to the rows), springs (between bonded particles, fitted to the rows) or auto [default: auto: a mixture for rows that are given, springs for particles with bonds]
+    /// What the energy stands on: gaussian, mixture (fitted to the rows), springs (bonds, angles, torsions and pairs of particles, fitted to the rows) or auto [default: auto: a mixture for rows that are given, springs for particles with bonds]
     #[arg(long, value_name = "BASE", help_heading = "Model", value_parser = word::<BaseKind>)]
     pub base: Option<BaseKind>,
-    /// Pairs of particles with a bond, 0-1,1-2, that springs are put between [default: those of the topology or of the network]
+    /// Pairs of particles with a bond, 0-1,1-2, from which springs follow [default: those of the topology or of the network]
     #[arg(long, value_name = "PAIRS", help_heading = "Model")]
     pub bonds: Option<String>,
 

@@ -131,7 +131,10 @@ impl Experiment for Chosen<'_, Budget> {
                 "statistical_error",
                 difference.integration.statistical_error.into(),
             ));
-            figures.push(("mbar", difference.mbar.estimate().into()));
+            let mbar = difference.mbar.estimate();
+            let mbar_off = (mbar.mean - frames.reference.mean).abs();
+            figures.push(("mbar", mbar.into()));
+            figures.push(("mbar_off", mbar_off.into()));
             if let Some(learned) = difference.learned {
                 figures.push(("learned_f", learned.estimate().into()));
             }

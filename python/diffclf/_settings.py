@@ -74,9 +74,9 @@ class Settings(TypedDict, total=False):
     form: str
     """How the network gives the energy."""
     base: str
-    """What the energy stands on: auto, gaussian, a mixture fitted to the rows, or springs between bonded particles."""
+    """What the energy stands on: auto, gaussian, a mixture fitted to the rows, or springs (bonds, angles, torsions and pairs of particles, fitted to the rows)."""
     bonds: str
-    """Pairs of particles with a bond, "0-1,1-2", that springs are put between."""
+    """Pairs of particles with a bond, "0-1,1-2", from which springs follow."""
     objective: str
     """Weighted sum of losses, such as dsm+0.5*diffclf."""
     levels: int

@@ -180,7 +180,11 @@ fn energy_text(spec: &ModelSpec) -> String {
     let form = words(json!(spec.form));
     match (&spec.base, &spec.springs) {
         (Some(base), _) => format!("{form}, on a mixture of {}", base.start.components()),
-        (_, Some(springs)) => format!("{form}, on springs between {} pairs", springs.pairs.len()),
+        (_, Some(springs)) => format!(
+            "{form}, on springs of {} bonds and angles, {} torsions and pairs",
+            springs.held.len(),
+            springs.soft.len()
+        ),
         _ => form,
     }
 }

@@ -51,9 +51,11 @@ pub enum Notice {
     },
     /// The springs that the energy stands on.
     Springs {
-        /// Pairs of particles that they join.
-        pairs: usize,
-        /// Of these, pairs that nothing holds at the smallest time.
+        /// Bonds and angles.
+        held: usize,
+        /// Torsions and pairs.
+        soft: usize,
+        /// Bonds that nothing holds at the smallest time.
         loose: usize,
     },
     /// No mixture is the shape of the data.
@@ -143,12 +145,12 @@ impl Notice {
                 Setting::new("bounded"),
                 ")"
             ),
-            Self::Springs { pairs, loose } => words!(
+            Self::Springs { held, soft, loose } => words!(
                 format!(
-                    "the energy stands on springs between {pairs} pairs of particles with a bond or two bonds apart, fitted to the rows"
+                    "the energy stands on springs fitted to the rows: {held} bonds and angles, {soft} torsions and pairs farther apart"
                 ),
                 if *loose > 0 {
-                    format!("; {loose} of them are not held by the data")
+                    format!("; {loose} of the bonds are not held by the data")
                 } else {
                     String::new()
                 },

@@ -103,14 +103,6 @@ impl Preparation {
         }
         facts.base = fit_base(&outline, sets, pool, isa)?;
         let mut resolved = resolve(settings, &facts)?;
-        if resolved.settings.base == Some(BaseKind::Springs) {
-            let springs = springs::fit(&resolved, &outline, sets)?;
-            resolved.notices.push(Notice::Springs {
-                pairs: springs.pairs.len(),
-                loose: springs.loose(),
-            });
-            resolved.spec.springs = Some(springs);
-        }
         odd.extend(coarse(sets, facts.base.as_ref())?);
         // One scale for all columns is what narrow ones suffer from.
         odd.retain(|notice| {
@@ -122,7 +114,7 @@ impl Preparation {
         if resolved.settings.dequantise.is_none() {
             resolved.notices.extend(sets.iter().filter_map(whole));
         }
-        let content = Content {
+        let mut content = Content {
             spec: resolved.spec.clone(),
             standardisation: resolved.standardisation.clone(),
             frame: sets.first().and_then(DataSet::frame),
@@ -136,6 +128,17 @@ impl Preparation {
                 levelled: None,
             },
         };
+        if resolved.settings.base == Some(BaseKind::Springs) {
+            let truth = truth(&resolved.settings, &content, sets)?;
+            let springs = springs::fit(&resolved, &outline, sets, truth.as_deref(), pool)?;
+            resolved.notices.push(Notice::Springs {
+                held: springs.held.len(),
+                soft: springs.soft.len(),
+                loose: springs.loose(),
+            });
+            content.spec.springs = Some(springs.clone());
+            resolved.spec.springs = Some(springs);
+        }
         Self::of(resolved, content, None, sets)
     }
 

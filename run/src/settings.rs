@@ -105,10 +105,10 @@ pub struct Settings {
     pub align: Option<bool>,
     /// How the network gives the energy [default: follows process and network]
     pub form: Option<Form>,
-    /// What the energy stands on: a Gaussian, a mixture fitted to the rows, or springs between bonded particles [default: auto, a mixture for given rows
+    /// What the energy stands on: a Gaussian, a mixture fitted to the rows, or springs between particles: bonds, angles, torsions, pairs [default: auto, a mixture for given rows
     /// where it makes held-out rows more likely; springs for particles with bonds]
     pub base: Option<BaseKind>,
-    /// Pairs of particles with a bond, "0-1,1-2", that springs are put between [default: those of the topology or of the network]
+    /// Pairs of particles with a bond, "0-1,1-2", from which springs follow [default: those of the topology or of the network]
     pub bonds: Option<String>,
 
     /// Weighted sum of losses, such as dsm+0.5*diffclf [default: dsm+diffclf; dsm+diffclf+0.5*anchor on a mixture]

@@ -7,11 +7,14 @@ use crate::resolve::{Outline, Resolved};
 use crate::settings::Settings;
 use crate::words;
 use crate::words::Setting;
-use diffclf::base::springs::pairs;
-use diffclf::base::{SpringRows, Springs};
+use diffclf::base::{SpringRows, Springs, Terms};
+use diffclf::energy::Energy;
+use diffclf::engine::Pool;
 
 /// Most rows of an endpoint that springs are fitted to.
 const MOST_ROWS: usize = 8192;
+/// Most functions of torsions and pairs: their fit takes as much time as their number cubed.
+const MOST_SOFT: usize = 1200;
 
 /// Bonds as text, `0-1,1-2`.
 fn parse(text: &str) -> Result<Vec<[u32; 2]>> {
@@ -84,8 +87,22 @@ pub fn check(settings: &Settings, asked: bool) -> Result<()> {
     Ok(())
 }
 
-/// Fits the springs of a run.
-pub fn fit(resolved: &Resolved, outline: &Outline, sets: &[DataSet]) -> Result<Springs> {
+/// Whether the network tells mirror images apart, so that springs may.
+fn chiral(settings: &Settings) -> bool {
+    match settings.network.as_ref().map(|named| &named.0) {
+        Some(NetworkChoice::Egnn { cross, .. }) => *cross,
+        _ => true,
+    }
+}
+
+/// Fits the springs of a run; `truth` are the exact densities of the data, if an objective knows them.
+pub fn fit(
+    resolved: &Resolved,
+    outline: &Outline,
+    sets: &[DataSet],
+    truth: Option<&dyn Energy>,
+    pool: &Pool,
+) -> Result<Springs> {
     let (spec, settings) = (&resolved.spec, &resolved.settings);
     let particles = settings.particles.unwrap_or(0);
     let mut ends = Vec::with_capacity(sets.len());
@@ -108,18 +125,38 @@ pub fn fit(resolved: &Resolved, outline: &Outline, sets: &[DataSet]) -> Result<S
         }
         ends.push(all);
     }
+    let scores = |end: usize| {
+        let (rows, truth) = (ends.get(end)?, truth?);
+        let mut scores = vec![0.0; rows.len()];
+        let time = [0.0, spec.process.horizon()][end];
+        truth.score(&[time], rows, &mut scores);
+        Some(scores)
+    };
+    let scores = [scores(0), scores(1)];
     let [start, end] = [ends.first(), ends.get(1)];
     let rows = SpringRows {
         start: start.ok_or(Error::Nothing)?,
         end: end.map(Vec::as_slice),
+        scores: [scores[0].as_deref(), scores[1].as_deref()],
         subspace: spec.subspace(),
         dim: spec.dim,
         particles,
+        mean: &spec.mean,
         variance: spec.variance,
+        chiral: chiral(settings),
     };
-    let pairs = pairs(particles, &types(settings), &bonds(settings)?)?;
-    let springs = Springs::fit(&spec.process, spec.grid.times(), pairs, rows, outline.seed)?;
-    Ok(springs)
+    let columns = rows.subspace.map_or(spec.dim, |of| of.columns());
+    let (types, bonds) = (types(settings), bonds(settings)?);
+    let terms = Terms::between(particles, &types, &bonds, columns / particles, MOST_SOFT)?;
+    let (process, levels) = (&spec.process, spec.grid.times());
+    Ok(Springs::fit(
+        process,
+        levels,
+        terms,
+        rows,
+        outline.seed,
+        pool,
+    )?)
 }
 
 #[cfg(test)]

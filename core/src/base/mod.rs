@@ -25,7 +25,7 @@ pub use fit::{
 pub use kernel_density::{KernelDensity, MOST_COLUMNS, MOST_KERNELS};
 pub use marginal::{Level, MOST_PAIRS, Marginal, Scratch, Wanted};
 pub use mixture::{MOST_COMPONENTS, MixtureBase, Spread};
-pub use springs::{Pair, Spring, SpringRows, Springs};
+pub use springs::{Spring, SpringRows, Springs, Term, Terms};
 pub use wrapped::mean_distances;
 
 /// By how much a base is inflated where points away from the data are wanted.

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use super::chart::embedded;
 use super::column::{Column, TimeFunction};
 use super::spec::{Form, ModelSpec};
+use super::springs;
 use super::wiring::{BaseSlots, Group, TimeMode, Wiring};
-use crate::base::Springs;
 use crate::engine::{Function, Graph, Node, Rows};
-use crate::network::{Input, Layout, ScaledRows, Site, TimeBranch, without_centre};
+use crate::network::{Input, Layout, ScaledRows, Site, TimeBranch};
 
 /// A leaf through which an energy depends on time, and its derivative's node is made when asked for.
 #[derive(Debug, Clone, Copy)]
@@ -185,7 +185,10 @@ impl<'a> Builder<'a> {
         };
         let energy = match &self.spec.springs {
             Some(springs) => {
-                let of_springs = self.of_springs(springs, points, &mut leaves);
+                let (g, wiring) = (&mut self.graph, &mut self.wiring);
+                let numbers = wiring.springs(g, points.group, springs, false);
+                leaves.push((numbers, TimeLeaf::Springs));
+                let of_springs = springs::energy(g, wiring, self.spec, springs, points, numbers);
                 self.graph.add(energy, of_springs)
             }
             None => energy,
@@ -218,59 +221,6 @@ impl<'a> Builder<'a> {
             laplacian: None,
         });
         self.wiring.base.len() - 1
-    }
-
-    /// The energy of the springs, a column; see [`Springs`].
-    fn of_springs(
-        &mut self,
-        springs: &Springs,
-        points: &Points,
-        leaves: &mut Vec<(Node, TimeLeaf)>,
-    ) -> Node {
-        let numbers = self
-            .wiring
-            .springs(&mut self.graph, points.group, springs, false);
-        leaves.push((numbers, TimeLeaf::Springs));
-        let g = &mut self.graph;
-        let particles = self.spec.network.particles().unwrap_or(1);
-        let rows = match self.spec.subspace() {
-            Some(subspace) => without_centre::outward(
-                g,
-                points.points,
-                (particles, subspace.columns() / particles),
-            ),
-            None => points.points,
-        };
-        let shape = g.shape(rows);
-        let Rows::Unit(count) = shape.rows else {
-            unreachable!("points belong to units")
-        };
-        let pairs = &springs.pairs;
-        let all = g.reshape(rows, Rows::Unit(count * particles), shape.cols / particles);
-        let end = |end: usize| -> Vec<u32> {
-            let of_row = |row: usize| {
-                let pairs = pairs.iter();
-                pairs.map(move |pair| (row * particles) as u32 + pair.ends[end])
-            };
-            (0..count).flat_map(of_row).collect()
-        };
-        let (a, b) = (g.gather(all, &end(0)), g.gather(all, &end(1)));
-        let square = g.squared_distance(a, b);
-        let square = g.affine(square, 1.0, crate::base::springs::ROOT);
-        let distance = g.power(square, 0.5);
-        let mut distance = g.reshape(distance, Rows::Unit(count), pairs.len());
-        if let Some(pattern) = &points.pattern {
-            distance = g.gather(distance, pattern);
-        }
-        let part = |g: &mut Graph, k: usize, width: usize| g.slice(numbers, k * pairs.len(), width);
-        let [length, stiffness, force] = [0, 1, 2].map(|k| part(g, k, pairs.len()));
-        let offset = part(g, 3, 1);
-        let beyond = g.sub(distance, length);
-        let pull = g.mul(stiffness, beyond);
-        let pull = g.scale(pull, 0.5);
-        let pull = g.sub(pull, force);
-        let sum = g.row_dot(pull, beyond);
-        g.add(sum, offset)
     }
 
     /// `g(x) B tanh(c s / B)`; see [`ModelSpec`].

@@ -21,6 +21,7 @@ mod outside;
 mod prior;
 mod scale;
 mod spec;
+mod springs;
 mod straightened;
 mod time_table;
 mod velocity;

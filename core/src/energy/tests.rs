@@ -11,7 +11,7 @@ pub(crate) mod reference;
 use std::sync::Arc;
 
 use super::{Form, LearnedEnergy, ModelSpec};
-use crate::base::{BaseEnds, MixtureBase, Pair, Spread, Spring, Springs};
+use crate::base::{BaseEnds, MixtureBase, Spread, Spring, Springs, Term};
 use crate::engine::{Isa, Pool, Real};
 use crate::network::{EgnnSpec, NetworkSpec, TransformerSpec};
 use crate::process::{
@@ -212,25 +212,85 @@ pub(crate) fn particle_sheet() -> Vec<ModelSpec> {
         on.springs = Some(springs(&on.process, k));
         specs.push(on);
     }
+    // A torsion needs four particles.
+    let mut on = four(interpolants()[0]);
+    on.springs = Some(springs_of_four(&on.process));
+    specs.push(on);
     specs
 }
 
-/// Springs of two classes between three particles, whose numbers change along straight lines.
-fn springs(process: &Process, k: usize) -> Springs {
-    let spring = |length, stiffness, force| Spring {
-        length,
-        stiffness,
-        force,
+/// A chain of four particles without their centre.
+fn four(process: Process) -> ModelSpec {
+    let of_three = molecule(process, Form::InnerProduct, true);
+    without_centre(ModelSpec {
+        dim: 12,
+        network: NetworkSpec::Egnn(EgnnSpec {
+            bonds: vec![[0, 1], [2, 1], [2, 3]],
+            cross: true,
+            ..EgnnSpec::new(4, 4, 1)
+        }),
+        mean: vec![0.0; 12],
+        ..of_three
+    })
+}
+
+/// The springs of [`springs`] with a torsion between them.
+fn springs_of_four(process: &Process) -> Springs {
+    let mut springs = springs(process, 1);
+    let torsion = Term {
+        of: vec![0, 1, 2, 3],
+        class: 0,
     };
-    let pair = |ends, class| Pair { ends, class };
+    let pair = Term {
+        of: vec![3, 0],
+        class: 1,
+    };
+    springs.soft = vec![torsion, pair];
+    let numbers = [0.9, -0.5, 0.3, 0.7, 0.2, -0.4, 0.6, -0.1, 0.3];
+    for (k, end) in springs.leaning.iter_mut().enumerate() {
+        *end = numbers.map(|x| x - 0.2 * k as f64).to_vec();
+    }
+    springs
+}
+
+/// Springs of two classes of bonds and an angle between three particles, and two pairs that lean, whose numbers change along straight lines.
+fn springs(process: &Process, k: usize) -> Springs {
+    let spring = |middle, slope, stiffness, skew| Spring {
+        middle,
+        slope,
+        stiffness,
+        skew,
+    };
+    let term = |of: &[u32], class| Term {
+        of: of.to_vec(),
+        class,
+    };
+    let ends = if process.is_interpolant() { 2 } else { 1 };
     Springs {
-        pairs: vec![pair([0, 1], 0), pair([2, 1], 0), pair([2, 0], 1)],
+        held: vec![term(&[0, 1], 0), term(&[2, 1], 1), term(&[0, 1, 2], 2)],
+        soft: vec![term(&[2, 0], 0), term(&[0, 1], 1)],
+        length: 0.9,
         times: vec![0.02, process.horizon()],
         springs: vec![
-            vec![spring(0.8, 2.3, 0.4), spring(1.3, 0.9, -0.7)],
-            vec![spring(0.5, 0.2, 0.1 * k as f64), spring(1.9, 0.0, 0.3)],
+            vec![
+                spring(0.8, -0.4, 2.3, 0.0),
+                spring(1.3, 0.7, 0.9, 0.0),
+                spring(-0.3, 0.5, 1.1, 0.8),
+            ],
+            vec![
+                spring(0.5, -0.1 * k as f64, 0.2, 0.0),
+                spring(1.9, -0.3, 0.0, 0.0),
+                spring(0.1, -0.2, 0.6, -0.5),
+            ],
         ],
+        leaning: vec![
+            vec![0.7, -0.3, 0.2, 0.4, 0.1, -0.6],
+            vec![-0.5, 0.2, 0.1, 0.3, -0.2, 0.4],
+        ][..ends]
+            .to_vec(),
+        strengths: vec![[1.0, 0.2][..ends].to_vec(), [0.3, 0.9][..ends].to_vec()],
         offsets: vec![-0.6, 1.1],
+        curvatures: vec![3.1, 0.7],
     }
 }
 

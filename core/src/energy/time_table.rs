@@ -90,6 +90,11 @@ impl<T: Real> TimeTable<T> {
                 program.set_global(slot, &numbers(&matrix));
             }
         }
+        if let Some(springs) = &spec.springs {
+            for &(particles, function, slot) in &wiring.leaning {
+                program.set_global(slot, &numbers(&springs.leaning_of(particles, function)));
+            }
+        }
         if let Some(slot) = wiring.frequencies {
             let half = spec.features / 2;
             program.set_global(

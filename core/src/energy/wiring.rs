@@ -65,6 +65,8 @@ pub struct Wiring {
     pub chart: Option<[usize; super::chart::PARTS]>,
     /// Values of the mixture that the energy stands on.
     pub base: Vec<BaseSlots>,
+    /// What the springs' soft functions are multiplied by: particles of the terms, number of the function, global input slot.
+    pub leaning: Vec<(usize, usize, usize)>,
     /// Functions of time from outside.
     pub given: Vec<Arc<dyn TimeFunction>>,
 }
@@ -113,6 +115,24 @@ impl Wiring {
         let slot = &mut g.springs[usize::from(rates)];
         let slot = *slot.get_or_insert_with(|| graph.input(rows, springs.columns()).1);
         graph.input_node(slot)
+    }
+
+    /// The numbers of one soft function of the springs, a row for each term and a column for each end.
+    pub(super) fn leaning(
+        &mut self,
+        graph: &mut Graph,
+        springs: &Springs,
+        particles: usize,
+        function: usize,
+    ) -> Node {
+        let known = |of: &&(usize, usize, usize)| (of.0, of.1) == (particles, function);
+        if let Some((.., slot)) = self.leaning.iter().find(known) {
+            return graph.input_node(*slot);
+        }
+        let terms = springs.soft_of(particles).count();
+        let (node, slot) = graph.input(Rows::Global(terms), springs.leaning.len());
+        self.leaning.push((particles, function, slot));
+        node
     }
 
     /// The table of time features, or of their derivatives.

@@ -244,7 +244,7 @@ fn per_length(g: &mut Graph, vector: Node, length: Node, factor: Node) -> Node {
 }
 
 /// The cross product of rows of three numbers.
-fn cross(g: &mut Graph, a: Node, b: Node) -> Node {
+pub(crate) fn cross(g: &mut Graph, a: Node, b: Node) -> Node {
     let part = |g: &mut Graph, i: usize| {
         let (j, k) = ((i + 1) % 3, (i + 2) % 3);
         let [aj, ak] = [j, k].map(|c| g.slice(a, c, 1));

@@ -17,6 +17,7 @@ mod waves;
 pub(crate) mod without_centre;
 
 pub(crate) use attention::Attention;
+pub(crate) use egnn::cross;
 pub use egnn::{Egnn, EgnnSpec};
 pub use input::ScaledRows;
 pub use layout::{Entry, Init, Layout};

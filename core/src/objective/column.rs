@@ -192,9 +192,7 @@ fn target_scale(spec: &ModelSpec, time: f64) -> f64 {
         return p.noise(time);
     };
     let first = starts(spec, time);
-    let kappa = springs
-        .mean_stiffness(first, spec.dim)
-        .max(1.0 / spec.variance);
+    let kappa = springs.mean_stiffness(first).max(1.0 / spec.variance);
     let (near, far) = match first {
         true => (p.x0_scale(time), p.x1_scale(time)),
         false => (p.x1_scale(time), p.x0_scale(time)),

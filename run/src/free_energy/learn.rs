@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Fewest samples of a time of the integration.
-const FEWEST_SLOPES: usize = 16;
+const FEWEST_SLOPES: usize = 128;
 
 /// What is asked for.
 #[derive(Debug, Clone, Default)]

@@ -277,15 +277,73 @@ impl<'a> Reference<'a> {
         let [from, to] = [springs.times[0], springs.times[1]];
         let share = (time - from) / (to - from);
         let line = |a: f64, b: f64| share * (b - a) + a;
+        let gap = |i: u32, j: u32| -> Vec<D> {
+            let [i, j] = [i, j].map(|end| end as usize * space);
+            (0..space).map(|k| x[i + k] - x[j + k]).collect()
+        };
+        let inner = |a: &[D], b: &[D]| {
+            let pairs = a.iter().zip(b);
+            pairs.fold(D::from(0.0), |sum, (a, b)| sum + *a * *b)
+        };
+        let cross = |a: &[D], b: &[D]| -> Vec<D> {
+            vec![
+                a[1] * b[2] - a[2] * b[1],
+                a[2] * b[0] - a[0] * b[2],
+                a[0] * b[1] - a[1] * b[0],
+            ]
+        };
+        // Cosines fade where an arm is shorter than 0.16 of a bond.
+        let cosine = |a: &[D], b: &[D], floor: f64| {
+            inner(a, b) / ((inner(a, a) + floor) * (inner(b, b) + floor)).sqrt()
+        };
+        let l = springs.length;
         let mut energy = line(springs.offsets[0], springs.offsets[1]);
-        for pair in &springs.pairs {
-            let [a, b] = [0, 1].map(|k| springs.springs[k][pair.class as usize]);
-            let [i, j] = pair.ends.map(|end| end as usize * space);
-            let square = (0..space).fold(D::from(1e-8), |sum, k| {
-                sum + (x[i + k] - x[j + k]) * (x[i + k] - x[j + k])
-            });
-            let u = square.sqrt() - line(a.length, b.length);
-            energy += u * u * line(a.stiffness, b.stiffness) * 0.5 - u * line(a.force, b.force);
+        for term in &springs.held {
+            let [a, b] = [0, 1].map(|k| springs.springs[k][term.class as usize]);
+            let value = match term.of[..] {
+                [i, j] => (inner(&gap(i, j), &gap(i, j)) + 1e-8).sqrt(),
+                [i, j, k] => cosine(&gap(i, j), &gap(k, j), 0.0256 * l * l),
+                _ => panic!("a bond or an angle"),
+            };
+            let u = value - line(a.middle, b.middle);
+            energy += u * line(a.slope, b.slope)
+                + u * u * line(a.stiffness, b.stiffness) * 0.5
+                + u * u * u * line(a.skew, b.skew) / 6.0;
+        }
+        for (end, numbers) in springs.leaning.iter().enumerate() {
+            let mut sum = D::from(0.0);
+            let torsions = springs.soft.iter().filter(|term| term.of.len() == 4);
+            let classes = torsions.map(|term| term.class + 1).max().unwrap_or(0) as usize;
+            for term in &springs.soft {
+                let class = term.class as usize;
+                match term.of[..] {
+                    [i, j] => {
+                        let q = inner(&gap(i, j), &gap(i, j)) / (l * l) + 1.0;
+                        let of = &numbers[6 * classes + 3 * (class - classes)..];
+                        let cube = (q * q * q).recip();
+                        sum += q.sqrt().recip() * of[0]
+                            + cube * 3.0 * of[1]
+                            + cube * cube * 10.0 * of[2];
+                    }
+                    [i, j, k, m] => {
+                        let [a, b, c] = [gap(j, i), gap(k, j), gap(m, k)];
+                        let (n1, n2) = (cross(&a, &b), cross(&b, &c));
+                        let floor = 0.0256 * l.powi(4);
+                        let norm = ((inner(&n1, &n1) + floor) * (inner(&n2, &n2) + floor)).sqrt();
+                        let (cos, sin) = (
+                            inner(&n1, &n2) / norm,
+                            (inner(&b, &b) + 1e-8).sqrt() * inner(&a, &n2) / norm,
+                        );
+                        let of = &numbers[6 * class..];
+                        // As if cos^2 + sin^2 were one.
+                        sum += cos * of[0] + (cos * cos * 2.0 - 1.0) * of[1];
+                        sum += (cos * cos * cos * 4.0 - cos * 3.0) * of[2] + sin * of[3];
+                        sum += sin * cos * 2.0 * of[4] + (sin * cos * cos * 4.0 - sin) * of[5];
+                    }
+                    _ => panic!("a torsion or a pair"),
+                }
+            }
+            energy += sum * line(springs.strengths[0][end], springs.strengths[1][end]);
         }
         energy
     }

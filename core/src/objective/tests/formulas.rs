@@ -485,11 +485,7 @@ impl Row<'_> {
                 None => self.gamma(t).powi(2),
                 Some(springs) => {
                     let end = if t <= 0.5 { 0 } else { springs.times.len() - 1 };
-                    let pairs = springs.pairs.iter();
-                    let holds =
-                        pairs.map(|p| 2.0 * springs.springs[end][p.class as usize].stiffness);
-                    let kappa =
-                        (holds.sum::<f64>() / self.d() as f64).max(1.0 / self.spec.variance);
+                    let kappa = springs.curvatures[end].max(1.0 / self.spec.variance);
                     let (near, far) = match end {
                         0 => (self.alpha(t), self.beta(t)),
                         _ => (self.beta(t), self.alpha(t)),
