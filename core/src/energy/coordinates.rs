@@ -182,13 +182,17 @@ impl Coordinates {
         part: impl Iterator<Item = f64>,
         out: &mut [f32],
     ) {
-        self.scale.solve_part(
-            first,
-            part.zip(&self.shift[first..])
-                .enumerate()
-                .map(|(i, (x, shift))| self.off_shift(first + i, x, *shift)),
-            out,
-        );
+        let part = part.zip(&self.shift[first..]);
+        // Every row of every step comes this way: nothing is asked of columns where none is of a kind of its own.
+        if self.kinds.is_empty() {
+            return self
+                .scale
+                .solve_part(first, part.map(|(x, shift)| x - shift), out);
+        }
+        let off_shift = part
+            .enumerate()
+            .map(|(i, (x, shift))| self.off_shift(first + i, x, *shift));
+        self.scale.solve_part(first, off_shift, out);
     }
 
     /// The same for a row that is in single precision already.

@@ -120,9 +120,14 @@ impl Scale {
                     *out = *x as f32;
                 }
             }
-            _ => {
-                for (k, (out, x)) in out.iter_mut().zip(part).enumerate() {
-                    *out = (x / self.diagonal(first + k)) as f32;
+            Scale::Common(scale) => {
+                for (out, x) in out.iter_mut().zip(part) {
+                    *out = (x / scale) as f32;
+                }
+            }
+            Scale::Columns(scales) => {
+                for ((out, x), scale) in out.iter_mut().zip(part).zip(&scales[first..]) {
+                    *out = (x / scale) as f32;
                 }
             }
         }

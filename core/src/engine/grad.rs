@@ -161,9 +161,7 @@ impl Graph {
             }),
             (Op::Gather(pattern), _) => to!(a, {
                 let pattern = self.patterns[pattern].clone();
-                let Rows::Unit(to) = self.shape(a).rows else {
-                    unreachable!("gather acts on rows of units")
-                };
+                let (Rows::Unit(to) | Rows::Global(to)) = self.shape(a).rows;
                 self.segment_sum(g, &pattern, to)
             }),
             (Op::SegmentSum(pattern), _) => to!(a, {

@@ -56,6 +56,16 @@ pub enum Rows {
     Unit(usize),
 }
 
+impl Rows {
+    /// Another number of rows of the same kind.
+    pub(crate) fn with(self, count: usize) -> Rows {
+        match self {
+            Rows::Global(_) => Rows::Global(count),
+            Rows::Unit(_) => Rows::Unit(count),
+        }
+    }
+}
+
 /// Shape of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Shape {
@@ -170,9 +180,9 @@ pub enum Op {
     Pad(usize),
     /// The same numbers in another shape (row-major).
     Reshape,
-    /// Row `i` of a unit is row `pattern[i]` of the input's unit.
+    /// Row `i` of a unit is row `pattern[i]` of the input's unit; of global rows alike.
     Gather(usize),
-    /// Row `j` of a unit is the sum of the input's rows `i` with `pattern[i] = j`.
+    /// Row `j` of a unit is the sum of the input's rows `i` with `pattern[i] = j`; of global rows alike.
     SegmentSum(usize),
     /// Row `r` is row `index[r]` of a global table: index slot.
     Lookup(usize),
@@ -238,7 +248,14 @@ impl Graph {
         self.shape(node).cols
     }
 
-    fn push(&mut self, op: Op, inputs: [Option<Node>; 2], rows: Rows, cols: usize) -> Node {
+    /// The node of this primitive, a new one if there is none; without the simplifications of the functions that name primitives.
+    pub(super) fn push(
+        &mut self,
+        op: Op,
+        inputs: [Option<Node>; 2],
+        rows: Rows,
+        cols: usize,
+    ) -> Node {
         checked_len(rows, cols, 1);
         assert!(
             self.entries.len() < MOST_NODES,

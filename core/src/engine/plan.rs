@@ -1,6 +1,7 @@
 //! The plan: from a graph and the wanted outputs to a list of instructions on a small arena, built once and printable.
 //!
 //! * Nodes that no output needs are dropped.
+//! * Products of rows that are the same for every unit are global, see [`hoist`].
 //! * All orders of SiLU, or of GELU, at the same point become one instruction (one exponential serves them all).
 //! * `add` of a product or of gathered rows that have no other use becomes an accumulating product, `bias` of a product a part of it.
 //! * A product that is multiplied again or added to something is computed together with that.
@@ -12,6 +13,7 @@
 mod arena;
 mod bands;
 mod facts;
+mod hoist;
 mod join;
 mod places;
 mod planner;
@@ -127,6 +129,11 @@ impl Plan {
         isa: Isa,
         large: usize,
     ) -> Plan {
+        let hoisted = hoist::hoist(graph, outputs);
+        let (graph, outputs) = match &hoisted {
+            Some((graph, outputs)) => (graph, &outputs[..]),
+            None => (graph, outputs),
+        };
         let rewritten = |functions_too| {
             let planner = Planner::new(graph, outputs, tile_units, isa, HashMap::new());
             let new = planner.recompute(outputs, functions_too)?;

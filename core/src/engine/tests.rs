@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use super::*;
 
 mod bands;
+mod hoist;
 
 /// Reproducible numbers in (-1, 1) without structure.
 fn numbers(n: usize, seed: u64) -> Vec<f64> {
@@ -213,6 +214,19 @@ fn rows_and_units() {
         let y = g.segment_sum(x[0], &[1, 0, 1, 1], 3);
         g.unary(Function::Sin, y)
     });
+    check("gather of global rows", &[global(2, 3)], 0.0, |g, x| {
+        let y = g.gather(x[0], &[1, 0, 1, 1]);
+        g.unary(Function::Sin, y)
+    });
+    check(
+        "segment_sum of global rows",
+        &[global(4, 3)],
+        0.0,
+        |g, x| {
+            let y = g.segment_sum(x[0], &[1, 0, 1, 1], 3);
+            g.unary(Function::Sin, y)
+        },
+    );
     check("lookup", &[global(3, 4)], 0.0, |g, x| {
         let y = g.lookup(x[0], 0);
         g.unary(Function::Sin, y)
@@ -327,10 +341,10 @@ fn within_rows() {
 
 #[test]
 fn attention() {
-    // Two blocks of three rows; heads of 37 columns are whole strips and a remainder.
-    for (heads, width) in [(2, 3), (1, 37)] {
-        let blocks = Blocks { rows: 3, heads };
-        let (wide, square) = (unit(6, heads * width), unit(6, heads * 3));
+    // Two blocks of three rows or of others; heads of 37 columns are whole strips and a remainder.
+    for (n, heads, width) in [(3, 2, 3), (3, 1, 37), (5, 2, 19), (7, 1, 2)] {
+        let blocks = Blocks { rows: n, heads };
+        let (wide, square) = (unit(2 * n, heads * width), unit(2 * n, heads * n));
         check("scores", &[wide, wide], 0.0, |g, x| {
             let s = g.scores(x[0], x[1], blocks);
             g.unary(Function::Sin, s)
@@ -343,12 +357,38 @@ fn attention() {
         }
         check("attention", &[wide, wide, wide], 0.0, |g, x| {
             let s = g.scores(x[0], x[1], blocks);
-            let s = g.reshape(s, Rows::Unit(6 * heads), 3);
+            let s = g.reshape(s, Rows::Unit(2 * n * heads), n);
             let s = g.softmax(s);
-            let s = g.reshape(s, Rows::Unit(6), heads * 3);
+            let s = g.reshape(s, Rows::Unit(2 * n), heads * n);
             g.blend(s, x[2], blocks, false)
         });
     }
+    check("head_by_head", &[global(2, 6), unit(2, 6)], 0.0, |g, x| {
+        let each = g.head_by_head(x[0], 3);
+        let y = g.matmul(x[1], each, true);
+        g.unary(Function::Sin, y)
+    });
+    let mut g = Graph::new();
+    let a = g.input(Rows::Global(2), 6).0;
+    let each = g.head_by_head(a, 3);
+    let values = [(1..=12).map(f64::from).collect()];
+    let found = evaluate(&g, &[each], &values, &[], Isa::PORTABLE);
+    let expected: [[u8; 6]; 6] = [
+        [1, 2, 0, 0, 0, 0],
+        [7, 8, 0, 0, 0, 0],
+        [0, 0, 3, 4, 0, 0],
+        [0, 0, 9, 10, 0, 0],
+        [0, 0, 0, 0, 5, 6],
+        [0, 0, 0, 0, 11, 12],
+    ];
+    assert_eq!(
+        found[0],
+        expected
+            .concat()
+            .into_iter()
+            .map(f64::from)
+            .collect::<Vec<_>>()
+    );
 }
 
 #[test]

@@ -20,12 +20,20 @@ pub fn add_up<T: Real>(leaves: usize, out: &mut [T], read: &dyn Fn(usize, usize,
         let carry = &mut carry[..out.len()];
         // A counter in base two: a digit is set where a sum waits for its neighbour.
         for leaf in 0..leaves {
-            read(leaf, block * BLOCK, carry);
             let full = leaf.trailing_ones() as usize;
-            for left in &waiting[..full] {
+            let (lower, higher) = waiting.split_at_mut(full);
+            let sum = &mut higher[0][..carry.len()];
+            let Some((last, lower)) = lower.split_last() else {
+                read(leaf, block * BLOCK, sum);
+                continue;
+            };
+            read(leaf, block * BLOCK, carry);
+            for left in lower {
                 add(left, carry);
             }
-            waiting[full][..carry.len()].copy_from_slice(carry);
+            for ((sum, left), right) in sum.iter_mut().zip(last).zip(&*carry) {
+                *sum = *left + *right;
+            }
         }
         let mut digits = (0..LEVELS).filter(|digit| (leaves >> digit) & 1 == 1);
         match digits.next() {

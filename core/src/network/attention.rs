@@ -1,11 +1,14 @@
 //! Layers of attention: what transformers over particles and over the sites of states share.
 //!
-//! For each head of a layer, over the rows of a group, with `m_j` what the caller adds to keys and values (zero if nothing)
+//! For each head of a layer, over the rows of a group, with `E x_j`, linear in positions, added to keys and values (where there are positions)
 //! ```text
-//! a_ij = softmax_j(q_i . (k_j + m_j) / sqrt(c)),   o_i = sum_j a_ij (v_j + m_j) - m_i        q, k, v linear in LN(h)
+//! a_ij = softmax_j(q_i . (k_j + E x_j) / sqrt(c)),   o_i = sum_j a_ij (v_j + E x_j) - E x_i        q, k, v linear in LN(h)
 //! h_i <- gate(o_i O + o, h_i),   h_i <- gate(gelu(LN(h_i) A + a) B + b, h_i)
 //! gate(new, old) = g new + (1 - g) old,   g = sigmoid(new . u + old . w)
 //! ```
+//! No position is made as wide as a head: `q_i . E x_j = (q_i E) . x_j` and `E x O = x (E O)`, where `Q E` and `E O` are products of parameters, so
+//! that places enter as three numbers for each head. What is left of keys, queries and values knows nothing of positions in the first layer.
+//!
 //! Gain and offset of a layer norm are those of the maps that follow, offsets of keys do nothing, and the gate's third part of other
 //! implementations, `new - old`, is in the two that are here.
 
@@ -123,16 +126,19 @@ impl Attention<'_> {
     ) -> Node {
         let heads = self.heads;
         let blocks = Blocks { rows: group, heads };
-        let moved = positions.map(|positions| self.linear(site, layer, positions, "e"));
+        let places = positions.map(|positions| self.places(site, layer, positions));
         let q = self.affine(site, layer, normed, ["q", "q0"]);
         let k = self.linear(site, layer, normed, "k");
         let v = self.affine(site, layer, normed, ["v", "v0"]);
+        let mut scores = site.graph.scores(q, k, blocks);
+        if let Some(places) = &places {
+            let g = &mut *site.graph;
+            let looks = g.matmul(normed, places.turn, false);
+            let looks = g.bias(looks, places.offset);
+            let of_places = g.scores(looks, places.rows, blocks);
+            scores = g.add(scores, of_places);
+        }
         let g = &mut *site.graph;
-        let (k, v) = match moved {
-            Some(moved) => (g.add(k, moved), g.add(v, moved)),
-            None => (k, v),
-        };
-        let scores = g.scores(q, k, blocks);
         let scores = g.scale(scores, 1.0 / (self.head_width as f64).sqrt());
         let rows = g.shape(normed).rows;
         let Rows::Unit(count) = rows else {
@@ -141,11 +147,34 @@ impl Attention<'_> {
         let scores = g.reshape(scores, Rows::Unit(count * heads), group);
         let weights = g.softmax(scores);
         let weights = g.reshape(weights, rows, heads * group);
-        let mut blend = g.blend(weights, v, blocks, false);
-        if let Some(moved) = moved {
-            blend = g.sub(blend, moved);
+        let blend = g.blend(weights, v, blocks, false);
+        let new = self.affine(site, layer, blend, ["o", "o0"]);
+        let Some(places) = places else { return new };
+        let g = &mut *site.graph;
+        let mean = g.blend(weights, places.rows, blocks, false);
+        let away = g.sub(mean, places.rows);
+        let moved = g.matmul(away, places.read, false);
+        g.add(new, moved)
+    }
+
+    /// What positions need, made before the products of rows: gradients of rows are then summed before those of these few parameters are added.
+    fn places(&self, site: &mut Site<'_>, layer: usize, positions: Node) -> Places {
+        let [e, q, q0, o] = ["e", "q", "q0", "o"].map(|name| self.of_layer(site, layer, name));
+        let g = &mut *site.graph;
+        let map = g.head_by_head(e, self.heads);
+        let Rows::Unit(count) = g.shape(positions).rows else {
+            unreachable!("points belong to units")
+        };
+        let space = g.shape(positions).cols;
+        let heads = self.heads as u32;
+        let pattern: Vec<u32> = (0..count as u32 * heads).map(|k| k / heads).collect();
+        let each = g.gather(positions, &pattern);
+        Places {
+            rows: g.reshape(each, Rows::Unit(count), self.heads * space),
+            turn: g.matmul(q, map, true),
+            offset: g.matmul(q0, map, true),
+            read: g.matmul(map, o, false),
         }
-        self.affine(site, layer, blend, ["o", "o0"])
     }
 
     /// `old + sigmoid(new . u + old . w) (new - old)`.
@@ -167,6 +196,17 @@ impl Attention<'_> {
         let change = g.mul_column(change, gate);
         g.add(old, change)
     }
+}
+
+/// Where particles are, as one layer of attention takes it.
+struct Places {
+    /// The positions once for each head.
+    rows: Node,
+    /// `Q E`, and `E` of the offset of queries: three columns for each head.
+    turn: Node,
+    offset: Node,
+    /// `E O`, three rows for each head.
+    read: Node,
 }
 
 /// Each row without its mean, over its standard deviation.

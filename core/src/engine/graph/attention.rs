@@ -1,7 +1,7 @@
 //! Attention within blocks of rows, as two products head by head that are closed under differentiation: the reverse of scores blends,
 //! the reverse of a blend scores.
 
-use super::{Blocks, Graph, Node, Op, Rows};
+use super::{Blocks, Graph, Node, Op, Rows, Shape};
 
 impl Graph {
     /// `out[i][h, j] = sum_c a[i][h, c] b[j][h, c]`: `a` and `b` have `heads` groups of columns, the result as many groups of one
@@ -31,6 +31,40 @@ impl Graph {
         );
         let op = Op::Blend { blocks, transposed };
         self.push(op, [Some(a), Some(b)], self.rows(a), cols)
+    }
+
+    /// A global matrix with a copy of each row for each of `heads` groups of columns, zero in all others: rows of one head after the other.
+    /// A product with it is one for each head.
+    pub fn head_by_head(&mut self, a: Node, heads: usize) -> Node {
+        let (Rows::Global(rows), cols) = (self.rows(a), self.cols(a)) else {
+            unreachable!("what all units share is global")
+        };
+        assert!(
+            heads > 0 && cols.is_multiple_of(heads),
+            "{cols} columns in {heads} heads"
+        );
+        if heads == 1 {
+            return a;
+        }
+        let one = |g: &mut Graph, rows: usize| g.constant(1.0, Shape::new(Rows::Global(rows), 1));
+        // The ones of a unit matrix are one more than its side apart.
+        let squares = heads * heads;
+        let ones = one(self, heads - 1);
+        let ones = self.pad(ones, 0, heads + 1);
+        let ones = self.reshape(ones, Rows::Global(1), squares - 1);
+        let ones = self.pad(ones, 0, squares);
+        let last = one(self, 1);
+        let last = self.pad(last, squares - 1, squares);
+        let unit = self.add(ones, last);
+        let unit = self.reshape(unit, Rows::Global(squares), 1);
+        let mask = self.broadcast_columns(unit, cols / heads);
+        let mask = self.reshape(mask, Rows::Global(heads), cols);
+        let row = |k: usize| (k % rows) as u32;
+        let head = |k: usize| (k / rows) as u32;
+        let copies: Vec<u32> = (0..heads * rows).map(row).collect();
+        let owners: Vec<u32> = (0..heads * rows).map(head).collect();
+        let (copies, mask) = (self.gather(a, &copies), self.gather(mask, &owners));
+        self.mul(copies, mask)
     }
 
     fn check_blocks(&self, a: Node, blocks: Blocks) {

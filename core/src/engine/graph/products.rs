@@ -69,11 +69,9 @@ impl Graph {
         self.push(Op::Bias, [Some(a), Some(b)], self.rows(a), self.cols(a))
     }
 
-    /// Rows of a unit picked by a fixed pattern.
+    /// Rows of a unit, or of a global matrix, picked by a fixed pattern.
     pub fn gather(&mut self, a: Node, pattern: &[u32]) -> Node {
-        let Rows::Unit(rows) = self.rows(a) else {
-            unreachable!("gather needs rows of units; use lookup for a table")
-        };
+        let (Rows::Unit(rows) | Rows::Global(rows)) = self.rows(a);
         assert!(
             pattern.iter().all(|&p| (p as usize) < rows),
             "gather pattern reaches beyond {rows} rows"
@@ -85,16 +83,16 @@ impl Graph {
         self.push(
             Op::Gather(id),
             [Some(a), None],
-            Rows::Unit(pattern.len()),
+            self.rows(a).with(pattern.len()),
             self.cols(a),
         )
     }
 
-    /// Rows of a unit added up into `to` rows by a fixed pattern.
+    /// Rows of a unit, or of a global matrix, added up into `to` rows by a fixed pattern.
     pub fn segment_sum(&mut self, a: Node, pattern: &[u32], to: usize) -> Node {
         assert_eq!(
             self.rows(a),
-            Rows::Unit(pattern.len()),
+            self.rows(a).with(pattern.len()),
             "segment_sum pattern must name every row"
         );
         assert!(
@@ -108,7 +106,7 @@ impl Graph {
         self.push(
             Op::SegmentSum(id),
             [Some(a), None],
-            Rows::Unit(to),
+            self.rows(a).with(to),
             self.cols(a),
         )
     }

@@ -95,7 +95,7 @@ const UNROLL: usize = 4;
 
 /// One block of `MR` rows and `NV` registers of columns, of which `width` columns are stored.
 #[inline(always)]
-unsafe fn block<T: Real, V: Vector<T>, const MR: usize, const NV: usize>(
+pub(super) unsafe fn block<T: Real, V: Vector<T>, const MR: usize, const NV: usize>(
     o: Operands<T>,
     width: usize,
 ) {

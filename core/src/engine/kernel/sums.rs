@@ -39,7 +39,7 @@ unsafe fn sum_row<T: Real, V: Vector<T>>(
 
 /// `sum_c a[c] b[c]`, each product rounded.
 #[inline(always)]
-pub(super) unsafe fn dot<T: Real, V: Vector<T>>(n: usize, a: *const T, b: *const T) -> T {
+unsafe fn dot<T: Real, V: Vector<T>>(n: usize, a: *const T, b: *const T) -> T {
     unsafe {
         let register = |i: usize| V::load(a.add(i)).mul(V::load(b.add(i)));
         sum_row(n, register, |i| *a.add(i) * *b.add(i))

@@ -59,10 +59,10 @@ impl Planner<'_> {
             return;
         }
         if !is_unit(self.graph, node) {
-            room.globals += self.len(node).next_multiple_of(16);
-            self.places[node.id()] = Some(Place::Global(
-                room.globals - self.len(node).next_multiple_of(16),
-            ));
+            for write in self.writes(node) {
+                self.places[write.id()] = Some(Place::Global(room.globals));
+                room.globals += self.len(write).next_multiple_of(16);
+            }
             return;
         }
         let entry = &self.graph.entries[node.id()];
