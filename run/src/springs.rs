@@ -10,6 +10,7 @@ use crate::words::Setting;
 use diffclf::base::{SpringRows, Springs, Terms};
 use diffclf::energy::Energy;
 use diffclf::engine::Pool;
+use diffclf::network::NetworkSpec;
 
 /// Most rows of an endpoint that springs are fitted to.
 const MOST_ROWS: usize = 8192;
@@ -88,9 +89,10 @@ pub fn check(settings: &Settings, asked: bool) -> Result<()> {
 }
 
 /// Whether the network tells mirror images apart, so that springs may.
-fn chiral(settings: &Settings) -> bool {
-    match settings.network.as_ref().map(|named| &named.0) {
-        Some(NetworkChoice::Egnn { cross, .. }) => *cross,
+fn chiral(network: &NetworkSpec) -> bool {
+    match network {
+        NetworkSpec::Egnn(egnn) => egnn.cross,
+        NetworkSpec::Pairs { .. } => false,
         _ => true,
     }
 }
@@ -143,7 +145,7 @@ pub fn fit(
         particles,
         mean: &spec.mean,
         variance: spec.variance,
-        chiral: chiral(settings),
+        chiral: chiral(&spec.network),
     };
     let columns = rows.subspace.map_or(spec.dim, |of| of.columns());
     let (types, bonds) = (types(settings), bonds(settings)?);

@@ -17,12 +17,15 @@ use serde::{Deserialize, Serialize};
 use crate::{Error, Result};
 
 mod fit;
+mod functions;
 mod jet;
+mod samples;
+mod sums;
 pub(crate) mod terms;
 #[cfg(test)]
 mod tests;
 
-pub use fit::SpringRows;
+pub use samples::SpringRows;
 pub use terms::{Term, Terms};
 
 /// Whom to cite.
@@ -70,17 +73,30 @@ pub struct Springs {
 }
 
 impl Springs {
-    /// Refuses what does not fit so many particles.
-    pub fn validate(&self, particles: usize) -> Result<()> {
-        let classes = self.springs.first().map_or(0, Vec::len);
+    /// Refuses what does not fit so many particles with so many numbers each.
+    pub fn validate(&self, particles: usize, space: usize) -> Result<()> {
         let ends = self.leaning.len();
-        let functions = self.starts().1;
-        let in_range = |term: &Term, sizes: &[usize]| {
-            let of = &term.of;
-            let apart = (0..of.len()).all(|k| !of[..k].contains(&of[k]));
-            sizes.contains(&of.len()) && apart && of.iter().all(|end| (*end as usize) < particles)
+        // Files are not to be trusted: a class is one of at most as many as there are terms, and all its terms are of one kind.
+        let sound = |terms: &[Term], sizes: &[usize]| {
+            let mut kinds = vec![None; terms.len()];
+            terms.iter().all(|term| {
+                let of = &term.of;
+                let apart = (0..of.len()).all(|k| !of[..k].contains(&of[k]));
+                let one_kind = kinds
+                    .get_mut(term.class as usize)
+                    .is_some_and(|kind| *kind.get_or_insert(of.len()) == of.len());
+                let there = of.iter().all(|end| (*end as usize) < particles);
+                sizes.contains(&of.len()) && apart && one_kind && there
+            })
         };
-        let all = |terms: &[Term], sizes: &[usize]| terms.iter().all(|term| in_range(term, sizes));
+        let soft: &[usize] = if space == 3 { &[2, 4] } else { &[2] };
+        let bonds_first = self.held.is_sorted_by_key(|term| term.of.len());
+        let begins = self.held.first().is_some_and(|term| term.of.len() == 2);
+        if !(sound(&self.held, &[2, 3]) && sound(&self.soft, soft) && bonds_first && begins) {
+            return Err(self.wrong(particles));
+        }
+        let classes = terms::classes(&self.held);
+        let functions = self.starts().1;
         let finite = |numbers: &[f64]| numbers.iter().all(|x| x.is_finite());
         let of_spring = |s: &Spring| finite(&[s.middle, s.slope, s.stiffness, s.skew]);
         let knots = self.times.len();
@@ -110,23 +126,26 @@ impl Springs {
                 .springs
                 .iter()
                 .all(|at| at.len() == classes && at.iter().all(of_spring));
-        if whole
-            && !self.held.is_empty()
-            && terms::classes(&self.held) == classes
-            && all(&self.held, &[2, 3])
-            && all(&self.soft, &[2, 4])
-        {
-            return Ok(());
+        if whole {
+            Ok(())
+        } else {
+            Err(self.wrong(particles))
         }
-        Err(Error::Value {
+    }
+
+    fn wrong(&self, particles: usize) -> Error {
+        Error::Value {
             name: "springs",
             found: format!(
-                "{} bonds and angles, {} torsions and pairs at {knots} times",
+                "{} bonds and angles, {} torsions and pairs at {} times",
                 self.held.len(),
-                self.soft.len()
+                self.soft.len(),
+                self.times.len()
             ),
-            expected: format!("finite numbers at rising times, for terms of {particles} particles"),
-        })
+            expected: format!(
+                "bonds, then angles, torsions in space alone, with finite numbers at rising times, for terms of {particles} particles"
+            ),
+        }
     }
 
     /// Terms with this many particles: 2 for bonds, 3 for angles.

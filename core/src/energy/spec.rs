@@ -172,7 +172,8 @@ impl ModelSpec {
                     "a network over particles, on a Gaussian",
                 );
             };
-            springs.validate(particles)?;
+            let columns = self.subspace().map_or(self.dim, |of| of.columns());
+            springs.validate(particles, columns / particles.max(1))?;
         }
         if self.without_centre {
             let fits = |n: &usize| *n > 1 && self.dim.is_multiple_of(n - 1);

@@ -236,7 +236,7 @@ fn chains_get_the_springs_that_they_have() {
         };
         let pool = Pool::new(2);
         let springs = Springs::fit(&process, &levels, terms_of_chain(), rows, 5, &pool).unwrap();
-        springs.validate(4).unwrap();
+        springs.validate(4, 3).unwrap();
         assert_eq!(springs.loose(), 0);
         // 2048 samples tell a variance to sqrt(2/2048) = 3.1 % (two bonds in a row to 2.2 %); four of these.
         for (class, kind, tolerance) in [(0, 0, 0.09), (1, 1, 0.125)] {
@@ -396,11 +396,11 @@ fn between_times_numbers_are_smooth_and_monotone() {
         offsets: vec![1.0, 2.0, -1.0, 0.5, 0.0],
         curvatures: vec![0.0; 5],
     };
-    springs.validate(2).unwrap();
-    assert!(springs.validate(1).is_err());
+    springs.validate(2, 3).unwrap();
+    assert!(springs.validate(1, 3).is_err());
     let mut short = springs.clone();
     short.leaning = vec![vec![1.0]];
-    assert!(short.validate(2).is_err());
+    assert!(short.validate(2, 3).is_err());
     assert_eq!(springs.columns(), 6);
     let value = |time: f64, column| springs.at(time).number(column).0;
     for (k, time) in springs.times.iter().enumerate() {
@@ -425,5 +425,31 @@ fn between_times_numbers_are_smooth_and_monotone() {
     for (beyond, knot) in [(0.01, 0), (0.99, 4)] {
         let number = springs.at(beyond).number(5);
         assert_eq!(number, (springs.offsets[knot], 0.0));
+    }
+}
+
+/// What a file may say and no energy can be built of.
+#[test]
+fn springs_that_cannot_be_are_refused() {
+    let data = chains(50, 8);
+    let process = Process::VariancePreserving(VariancePreserving::default());
+    let terms = Terms::between(4, &TYPES, &BONDS, 3, 1000).unwrap();
+    let pool = Pool::new(1);
+    let good = Springs::fit(&process, &[0.01, 1.0], terms, rows(&data, None), 5, &pool).unwrap();
+    good.validate(4, 3).unwrap();
+    assert!(good.validate(4, 2).is_err(), "a torsion in a plane");
+    let wrong: [&dyn Fn(&mut Springs); 7] = [
+        &|springs| springs.held[0].class = u32::MAX,
+        &|springs| springs.soft[1].class = u32::MAX,
+        &|springs| springs.soft[1].class = 0,
+        &|springs| springs.held.reverse(),
+        &|springs| springs.held.retain(|term| term.of.len() == 3),
+        &|springs| springs.soft[0].of[2] = springs.soft[0].of[0],
+        &|springs| springs.springs[1][0].skew = f64::NAN,
+    ];
+    for (k, change) in wrong.iter().enumerate() {
+        let mut springs = good.clone();
+        change(&mut springs);
+        assert!(springs.validate(4, 3).is_err(), "change {k}");
     }
 }
