@@ -5,6 +5,7 @@ use diffclf::energy::Form;
 use diffclf::process::{Process, Spacing, TimeSampler};
 use diffclf::train::Decay;
 use diffclf_run::base::BaseKind;
+use diffclf_run::coupling::CouplingChoice;
 use diffclf_run::molecule::MoleculeChoice;
 use diffclf_run::named::{Named, word};
 use diffclf_run::network::NetworkChoice;
@@ -236,6 +237,10 @@ pub struct SettingsArgs {
     pub molecule: Option<MoleculeChoice>,
     #[arg(long, help = help::process(), value_name = "PROCESS", help_heading = "Model")]
     pub process: Option<Named<Process>>,
+    /// Which rows of two endpoints are paired: independent, or optimal-transport (those whose squared distances are least among 256 of each; particles are turned onto their partners, and exchanged
+    /// where they are alike), '{kind = "optimal-transport", rows = 1024}' [default: independent]
+    #[arg(long, value_name = "COUPLING", help_heading = "Data")]
+    pub coupling: Option<Named<CouplingChoice>>,
     #[arg(long, help = help::spacing(), value_name = "SPACING", help_heading = "Model")]
     pub spacing: Option<Named<Spacing>>,
     #[arg(long, help = help::times(), value_name = "SAMPLER", help_heading = "Training")]

@@ -67,6 +67,7 @@
 
 pub mod base;
 pub mod citation;
+pub mod coupling;
 pub mod discrete;
 pub mod energy;
 pub mod engine;

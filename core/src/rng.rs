@@ -157,6 +157,10 @@ purposes! {
     Jump = 72,
     /// Noised rows that springs are fitted to.
     Springs = 80,
+    /// In which order rows of an endpoint are taken for pairs.
+    Couple(endpoint: u32) = 81,
+    /// In which order rows of an endpoint are taken for springs.
+    SpringRows(endpoint: u32) = 82,
 }
 
 /// One step of the splitmix64 sequence (Steele, Lea, Flood 2014): a bijection of 64-bit words with full avalanche.

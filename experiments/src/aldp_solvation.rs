@@ -129,8 +129,16 @@ impl Experiment for Chosen<'_, Budget> {
             figures.push(("off", off.into()));
             figures.push((
                 "statistical_error",
-                difference.integration.statistical_error.into(),
+                match difference.by_mbar {
+                    true => difference.mbar.statistical_error,
+                    false => difference.integration.statistical_error,
+                }
+                .into(),
             ));
+            let integration = difference.integration.estimate();
+            let integration_off = (integration.mean - frames.reference.mean).abs();
+            figures.push(("integration", integration.into()));
+            figures.push(("integration_off", integration_off.into()));
             let mbar = difference.mbar.estimate();
             let mbar_off = (mbar.mean - frames.reference.mean).abs();
             figures.push(("mbar", mbar.into()));

@@ -114,6 +114,8 @@ class Settings(TypedDict, total=False):
     """Noising process: a name, or a dict such as {'kind': 'vp', 'beta_max': 10.0}."""
     spacing: str | dict[str, Any]
     """Spacing of the time grid: linear, power, both-ends, or {'kind': 'power', 'rho': 7.0}."""
+    coupling: str | dict[str, Any]
+    """Which rows of two endpoints are paired: independent, optimal-transport, or a dict such as {'kind': 'optimal-transport', 'rows': 1024}."""
     times: str | dict[str, Any]
     """How times are drawn: a name, or a dict with parameters."""
 

@@ -22,6 +22,12 @@ pub struct Systems<'a> {
 /// The exact path in the model's coordinates, and the names of its systems.
 pub fn exact_path(named: &Systems<'_>, content: &Content) -> Result<(ExactPath, Vec<String>)> {
     let spec = &content.spec;
+    if spec.coupling.is_some() {
+        return Err(Error::Refused(words!(
+            "the exact path is known for independent pairs, and the model was trained with ",
+            Setting::to("coupling", "optimal-transport")
+        )));
+    }
     let trained = |k: usize| {
         content
             .record
@@ -51,8 +57,8 @@ pub fn exact_path(named: &Systems<'_>, content: &Content) -> Result<(ExactPath, 
 /// The exact path of the systems a model was trained on, in its coordinates; none if one of them is a file, or no mixture.
 pub fn known_path(content: &Content) -> Result<Option<ExactPath>> {
     let spec = &content.spec;
-    // A mixture of whole rows is none of their particles' without a centre, or in a frame.
-    if content.view().is_some() {
+    // A mixture of whole rows is none of their particles' without a centre, or in a frame; paths are known for independent pairs.
+    if content.view().is_some() || spec.coupling.is_some() {
         return Ok(None);
     }
     let mut ends = Vec::new();

@@ -116,6 +116,13 @@ impl Judging {
                 "; leave it out"
             )));
         }
+        if content.spec.coupling.is_some() {
+            return Err(Error::Refused(words!(
+                "what a model is judged by is made of independent pairs of rows, and this one was trained with ",
+                Setting::to("coupling", "optimal-transport"),
+                "; its free energies tell by how much their routes disagree"
+            )));
+        }
         let endpoints = sets
             .iter()
             .take(ends)

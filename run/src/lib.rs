@@ -11,6 +11,7 @@ pub mod columns;
 pub mod company;
 pub mod compare;
 pub mod compose;
+pub mod coupling;
 pub mod data;
 pub mod density;
 pub mod dependence;

@@ -191,19 +191,20 @@ impl Preparation {
         let levels = train.stages.iter().map(|stage| stage.levels).max();
         memory::refuse_training(&content.spec, levels.unwrap_or(1))?;
         let share = train.held_out.map_or(0.0, |rule| rule.share);
-        let feeds = sets
-            .iter()
-            .enumerate()
-            .map(|(k, set)| {
-                let rows = set.prepare(&content.standardisation)?;
-                let feed = rows.feed(k, train.batch, train.seed, share);
-                if train.rotate {
-                    feed.turned(&content.spec, train.seed)
-                } else {
-                    Ok(feed)
-                }
-            })
-            .collect::<Result<Vec<_>>>()?;
+        let coupling = content.spec.coupling.as_ref();
+        let batch = coupling.map_or(train.batch, |coupling| coupling.rows);
+        let mut feeds = Vec::with_capacity(sets.len());
+        for (k, set) in sets.iter().enumerate() {
+            let rows = set.prepare(&content.standardisation)?;
+            feeds.push(rows.feed(k, batch, train.seed, share));
+        }
+        if let (Some(coupling), [start, end]) = (coupling, feeds.as_slice()) {
+            feeds = Feed::coupled(coupling, &content.spec, [start, end], train.batch).to_vec();
+        }
+        if train.rotate {
+            let turned = |feed: Feed| feed.turned(&content.spec, train.seed);
+            feeds = feeds.into_iter().map(turned).collect::<Result<_>>()?;
+        }
         let held_out_rows = match (sets, train.held_out) {
             ([set], Some(rule)) => {
                 let rows = set.prepare(&content.standardisation)?;

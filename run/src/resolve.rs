@@ -506,6 +506,11 @@ impl Filling {
             spec.velocity = parse_terms(objective)?.iter().any(velocity);
         }
         spec.features = *s.features.get_or_insert(spec.features);
+        if let Some(Named(choice)) = s.coupling {
+            let bonds = springs::bonds(s)?;
+            let rotate = treatment.is_some_and(|of| of.rotate);
+            spec.coupling = choice.settle(&spec, &bonds, rotate, facts.rows)?;
+        }
         spec.validate()?;
         Ok(spec)
     }

@@ -1,6 +1,7 @@
 //! The settings of a training run: one list of keys, the same on the command line, in a TOML file and in `config.toml`.
 
 use crate::base::BaseKind;
+use crate::coupling::CouplingChoice;
 use crate::error::{Error, Result};
 use crate::files::read_text;
 use crate::molecule::MoleculeChoice;
@@ -146,6 +147,9 @@ pub struct Settings {
     /// The molecule that the rows are frames of (nm), for objectives that compare with its exact energies:
     /// '{topology = "aldp.prmtop", solvents = ["1", "0"], temperature = 300.0}', one solvent for each endpoint
     pub molecule: Option<MoleculeChoice>,
+    /// Which rows of two endpoints are paired: independent, optimal-transport (those whose squared distances are least among 256 of each), or with their number
+    /// '{kind = "optimal-transport", rows = 1024}' [default: independent]
+    pub coupling: Option<Named<CouplingChoice>>,
     /// Noising process: a name of [`Process::NAMES`], or with parameters '{kind = "vp", beta_max = 10.0}'
     /// [default: vp; linear if there is a second endpoint]
     pub process: Option<Named<Process>>,

@@ -127,6 +127,11 @@ pub fn fit(
         }
         ends.push(all);
     }
+    let coupling = spec.coupling.as_ref();
+    if let (Some(coupling), [start, end]) = (coupling, ends.as_slice()) {
+        let pairs = coupling.pairs(spec.shape(), start, end, outline.seed);
+        ends = vec![pairs.start, pairs.end];
+    }
     let scores = |end: usize| {
         let (rows, truth) = (ends.get(end)?, truth?);
         let mut scores = vec![0.0; rows.len()];
@@ -135,11 +140,20 @@ pub fn fit(
         Some(scores)
     };
     let scores = [scores(0), scores(1)];
+    let energies = [0, 1].map(|end: usize| {
+        let (rows, truth) = (ends.get(end)?, truth?);
+        let mut energies = vec![0.0; rows.len() / spec.dim];
+        let time = [0.0, spec.process.horizon()][end];
+        truth.energy(&[time], rows, &mut energies);
+        Some(energies)
+    });
     let [start, end] = [ends.first(), ends.get(1)];
     let rows = SpringRows {
         start: start.ok_or(Error::Nothing)?,
         end: end.map(Vec::as_slice),
+        paired: coupling.is_some(),
         scores: [scores[0].as_deref(), scores[1].as_deref()],
+        energies: [energies[0].as_deref(), energies[1].as_deref()],
         subspace: spec.subspace(),
         dim: spec.dim,
         particles,

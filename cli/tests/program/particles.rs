@@ -156,6 +156,41 @@ fn interpolants_of_particles_go_both_ways() {
     }
 }
 
+/// Rows of two ends that are paired: trained to the same bytes with any number of threads and when it goes on, asked for free energies and samples, and refused where pairs must be independent.
+#[test]
+fn rows_that_belong_together() {
+    let place = Place::new();
+    let rows = chains(120);
+    write_rows(&place.path("a.npy"), &rows);
+    let wider: Vec<Vec<f64>> = turned(&rows)
+        .iter()
+        .map(|row| row.iter().map(|x| 1.3 * x).collect())
+        .collect();
+    write_rows(&place.path("b.npy"), &wider);
+    let coupling = "--coupling {kind=\"optimal-transport\",rows=40}";
+    let asked = format!(
+        "train a.npy --end b.npy --particles 4 --network egnn {coupling} --objective dsm+diffclf+velocity {SMALL}"
+    );
+    place.run(&format!("{asked} -o run --threads 1"));
+    place.run(&format!("{asked} -o again --threads 2"));
+    let model = |run: &str| place.bytes(&format!("{run}/model.safetensors"));
+    assert!(model("run") == model("again"));
+    place
+        .run("free-energy learn a.npy b.npy --model run --path-levels 5 --path-samples 60 --quiet");
+    place.run("sample run --rows b.npy -o x.npy --quiet");
+    place.refused("diagnose run a.npy --end b.npy", 2, &["independent pairs"]);
+    place.refused(
+        &format!("train a.npy {coupling} -o one {SMALL}"),
+        2,
+        &["--coupling", "two endpoints"],
+    );
+    // Plain columns have partners, too.
+    place.run(&format!(
+        "train --system pair-a --end-system pair-b --dim 2 --coupling optimal-transport -o plain {SMALL}"
+    ));
+    place.refused("evaluate plain", 2, &["independent pairs"]);
+}
+
 #[test]
 fn aligned_rows_do_not_know_where_they_came_from() {
     let place = Place::new();

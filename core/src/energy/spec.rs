@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Prior, chart};
 use crate::base::{BaseEnds, MixtureBase, Springs};
+use crate::coupling::{Coupling, Shape};
 use crate::network::{Init, Layout, Network, NetworkSpec, Output, Role, WithoutCentre};
 use crate::particles::Subspace;
 use crate::process::{Process, TimeGrid};
@@ -74,6 +75,9 @@ pub struct ModelSpec {
     /// Springs between particles, whose energy is added to the network's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub springs: Option<Springs>,
+    /// Which rows of both ends of an interpolant belong together; none: each to any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub coupling: Option<Coupling>,
 }
 
 /// A log-density of points.
@@ -112,6 +116,7 @@ impl ModelSpec {
             without_centre: false,
             base: None,
             springs: None,
+            coupling: None,
             process,
         }
     }
@@ -175,6 +180,16 @@ impl ModelSpec {
             let columns = self.subspace().map_or(self.dim, |of| of.columns());
             springs.validate(particles, columns / particles.max(1))?;
         }
+        if let Some(coupling) = &self.coupling {
+            if !self.process.is_interpolant() || self.base.is_some() {
+                return wrong(
+                    "coupling",
+                    "rows that belong together, of one end or on mixtures".into(),
+                    "an interpolant on a Gaussian or on springs",
+                );
+            }
+            coupling.validate(self.shape())?;
+        }
         if self.without_centre {
             let fits = |n: &usize| *n > 1 && self.dim.is_multiple_of(n - 1);
             if !self.network.particles().as_ref().is_some_and(fits) {
@@ -217,6 +232,15 @@ impl ModelSpec {
     pub fn subspace(&self) -> Option<Subspace> {
         let particles = self.network.particles().filter(|_| self.without_centre)?;
         Subspace::new(particles, self.dim / particles.checked_sub(1)?).ok()
+    }
+
+    /// What the numbers of a row are.
+    pub fn shape(&self) -> Shape {
+        Shape {
+            dim: self.dim,
+            particles: self.network.particles(),
+            subspace: self.subspace(),
+        }
     }
 
     fn network(&self, name: &str, output: Output) -> Box<dyn Network> {

@@ -13,7 +13,7 @@ const LEAST_SAMPLES: f64 = 20.0;
 pub struct Route {
     /// What it is.
     pub name: &'static str,
-    /// By how much it differs from the integral, with the sampling error of the difference.
+    /// By how much it differs from the answer, with the sampling error of the difference.
     pub gap: Estimate,
 }
 
@@ -52,7 +52,8 @@ impl Answer {
 /// **What the interval means.** It covers the true difference in 95 % of repetitions with other rows, if the path's energies are
 /// right or err in a way that some route shows. The error of every answer has three parts: `statistical_error`, from the rows (shared by all levels, correlated
 /// in the order of the file); the bias of the exponential averages at the ends, half their variance; and `model_error`, the largest excess of a
-/// route over what sampling explains. The learned F has no samples of its own: it is known as far as integration confirms it, so the error of that
+/// route over what sampling explains. The answer is the integral, or MBAR's where the rows leave it less than half as uncertain: slopes of an energy vary more than
+/// its differences where the path bends fast. The learned F has no samples of its own: it is known as far as integration confirms it, so the error of that
 /// comparison is its statistical one.
 ///
 /// **What cannot be seen.** A factor `exp(c(y))` common to all times drops out of integration, MBAR and F alike. The route `blind` sees it where c is
@@ -67,15 +68,17 @@ pub struct LearnedDifference {
     pub mbar: Answer,
     /// By the learned F, where the objective teaches F.
     pub learned: Option<Answer>,
-    /// The answer: the integral with the error of everything.
+    /// The answer, with the error of everything.
     pub stated: Estimate,
+    /// Whether it is MBAR's; else it is the integral.
+    pub by_mbar: bool,
     /// Its 95 % interval; `None` where an end's weights rest on fewer than 20 samples and nothing is known of its error.
     pub interval_95: Option<[f64; 2]>,
     /// Part of the error that the model explains.
     pub model_error: f64,
     /// The other routes.
     pub routes: Vec<Route>,
-    /// How many independent rows the rows of A and B are worth for the integral.
+    /// How many independent rows the rows of A and B are worth for the answer.
     pub independent_rows: [f64; 2],
 }
 
@@ -102,19 +105,26 @@ impl LearnedDifference {
                     .with_rows(1, -1.0, &b.influence())
             }
         };
-        let (of_integral, independent_rows) = with_ends(simpson.clone()).error();
-
+        let (of_integral, worth) = with_ends(simpson.clone()).error();
+        let (of_mbar_rows, worth_by_mbar) = with_ends(of_mbar.clone()).error();
+        let by_mbar = of_mbar_rows < 0.5 * of_integral;
+        let independent_rows = if by_mbar { worth_by_mbar } else { worth };
+        let integral = (value(Rule::Simpson), simpson);
+        let (centre, other, name) = match by_mbar {
+            true => ((path.mbar.mean, of_mbar), integral, "integration"),
+            false => (integral, (path.mbar.mean, of_mbar), "MBAR"),
+        };
         let against = |name, mean: f64, influence: &Influence| Route {
             name,
             gap: Estimate {
-                mean: mean - value(Rule::Simpson),
-                error: influence.clone().with(-1.0, simpson).error().0,
+                mean: mean - centre.0,
+                error: influence.clone().with(-1.0, centre.1).error().0,
             },
         };
         let spline = &integrals[at(Rule::Spline)];
         let mut routes = vec![
             against("integration by a spline", value(Rule::Spline), spline),
-            against("MBAR", path.mbar.mean, of_mbar),
+            against(name, other.0, other.1),
         ];
         let of_learned = against("learned F", path.learned, &nothing);
         if f_is_learned {
@@ -153,7 +163,8 @@ impl LearnedDifference {
             statistical_error,
         };
         let integration = answer(value(Rule::Simpson), of_integral);
-        let stated = integration.estimate();
+        let mbar = answer(path.mbar.mean, of_mbar_rows);
+        let stated = if by_mbar { mbar } else { integration }.estimate();
         let known = ends.is_none_or(|(a, b)| {
             [a, b]
                 .iter()
@@ -162,12 +173,13 @@ impl LearnedDifference {
         let half = 1.96 * stated.error;
         LearnedDifference {
             integration,
-            mbar: answer(path.mbar.mean, with_ends(of_mbar.clone()).error().0),
+            mbar,
             learned: f_is_learned.then(|| {
                 let of_ends = with_ends(nothing.clone()).error().0;
                 answer(path.learned, of_ends.hypot(of_learned.gap.error))
             }),
             stated,
+            by_mbar,
             interval_95: known.then_some([stated.mean - half, stated.mean + half]),
             model_error,
             routes,

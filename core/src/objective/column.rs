@@ -2,6 +2,7 @@
 
 use super::partner::Partner;
 use super::setting::Words;
+use crate::coupling::Coupling;
 use crate::energy::{ModelSpec, TimeFunction};
 use crate::{Error, Result};
 
@@ -184,19 +185,23 @@ fn denoiser_scale(spec: &ModelSpec, time: f64) -> f64 {
 /// Root of the weight of target score matching between two ends: gamma, or where springs tell how stiff the ends are, one over the standard deviation of the
 /// target. With `kappa` the mean stiffness of the nearer end, a noisy point leaves its source open by `delta^2 = (b^2 v + gamma^2) / a^2` (`a`, `b` the shares of the nearer
 /// and the farther end, `v` the variance of the data): the exact score there varies by `kappa^2 delta^2`, and by `kappa` in all. A twentieth of that is
-/// added, below which the network's own error counts. Weights of `gamma^2` would leave the ends, where targets are nearly exact, without a voice.
+/// added, below which the network's own error counts. Weights of `gamma^2` would leave the ends, where targets are nearly exact, without a voice. Where rows belong together,
+/// targets hold close to the ends alone ([`Coupling::REACH`]).
 fn target_scale(spec: &ModelSpec, time: f64) -> f64 {
     const FLOOR: f64 = 0.05;
     let p = &spec.process;
-    let Some(springs) = &spec.springs else {
-        return p.noise(time);
-    };
     let first = starts(spec, time);
-    let kappa = springs.mean_stiffness(first).max(1.0 / spec.variance);
     let (near, far) = match first {
         true => (p.x0_scale(time), p.x1_scale(time)),
         false => (p.x1_scale(time), p.x0_scale(time)),
     };
+    if spec.coupling.is_some() && far > Coupling::REACH * near {
+        return 0.0;
+    }
+    let Some(springs) = &spec.springs else {
+        return p.noise(time);
+    };
+    let kappa = springs.mean_stiffness(first).max(1.0 / spec.variance);
     let open = kappa * (far * far * spec.variance + p.noise(time).powi(2)) / (near * near);
     (kappa * (FLOOR + open / (1.0 + open))).sqrt().recip()
 }

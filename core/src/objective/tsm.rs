@@ -4,9 +4,9 @@ use super::column::{ObjectiveColumn, TimeWeight};
 use super::fill::{Fill, Filler, Setup, Tile};
 use super::setting::SettingList;
 use super::{Objective, Scene, Teaches};
-use crate::Result;
 use crate::energy::ModelSpec;
 use crate::engine::{Node, Real};
+use crate::{Error, Result};
 
 /// See the module's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +48,13 @@ impl Objective for Tsm {
     }
 
     fn validate(&self, spec: &ModelSpec) -> Result<()> {
+        if spec.coupling.is_some() {
+            return Err(Error::Value {
+                name: "objective",
+                found: "tsm between rows that belong together".into(),
+                expected: "independent pairs: the exact path is known for them alone".into(),
+            });
+        }
         self.weight.validate(spec)
     }
 

@@ -1,6 +1,7 @@
 //! Training: the step on the tile executor, the optimiser, the trainer's stages, and the loop that drives it.
 
 mod adam;
+mod coupled;
 mod course;
 mod fill;
 mod fit;
@@ -14,6 +15,7 @@ mod trainer;
 mod turned;
 
 pub use adam::{Adam, average, clip};
+pub use coupled::coupled;
 pub use course::{Course, EnergyCourse, Lesson};
 pub use fit::{End, Moment, Observer, finish, run};
 pub(crate) use gradients::Gradients;

@@ -17,6 +17,7 @@ pub fn learn(found: &LearnedFound) -> Sheet {
         "mbar": answer.mbar,
         "learned_f": answer.learned,
         "stated": answer.stated,
+        "stated_by_mbar": answer.by_mbar,
         "interval_95": answer.interval_95,
         "objective_teaches_f": found.classified,
         "steps": found.steps,
@@ -93,13 +94,26 @@ fn routes(found: &LearnedFound) -> Vec<(String, Estimate)> {
     if let Some(Ok(bar)) = &found.direct {
         rows.push(("BAR, A and B directly".to_string(), bar.delta));
     }
-    rows.push(("MBAR over the learned path".into(), answer.mbar.estimate()));
+    let mbar = (
+        "MBAR over the learned path".to_string(),
+        answer.mbar.estimate(),
+    );
+    let integral = (
+        "TI over the learned path".to_string(),
+        answer.integration.estimate(),
+    );
+    // The answer comes last.
+    let (first, last) = match answer.by_mbar {
+        true => (integral, mbar),
+        false => (mbar, integral),
+    };
+    rows.push(first);
     rows.extend(
         answer
             .learned
             .map(|learned| ("learned F(t)".into(), learned.estimate())),
     );
-    rows.push(("TI over the learned path".into(), answer.stated));
+    rows.push(last);
     rows
 }
 

@@ -1,6 +1,7 @@
 //! BibTeX of the methods a run used, and of no others.
 
 use diffclf::base::springs;
+use diffclf::coupling;
 use diffclf::discrete::diagnose;
 use diffclf::discrete::model::Content as StatesContent;
 use diffclf::model::Content;
@@ -26,6 +27,9 @@ pub fn bibtex(content: &Content, judged: bool, sampled: bool) -> String {
     keys.extend(spec.network.cites());
     if spec.springs.is_some() {
         keys.extend(springs::CITES);
+    }
+    if spec.coupling.is_some() {
+        keys.extend(coupling::CITES);
     }
     // The optimiser.
     keys.push("kingma2015adam");

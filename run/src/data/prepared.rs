@@ -3,10 +3,11 @@
 use crate::error::Result;
 use crate::resolve::held_out_rows;
 use crate::values::Values;
+use diffclf::coupling::Coupling;
 use diffclf::energy::{Coordinates, ModelSpec};
 use diffclf::rng::{Part, Purpose};
 use diffclf::system::System;
-use diffclf::train::{Resampled, Shuffled, Source, Table, Turned};
+use diffclf::train::{Resampled, Shuffled, Source, Table, Turned, coupled};
 use diffclf::weights::kept;
 use std::sync::Arc;
 
@@ -20,6 +21,7 @@ pub enum Prepared {
 }
 
 /// Sources of one endpoint.
+#[derive(Clone)]
 pub struct Feed {
     /// Rows to train on.
     pub train: Arc<dyn Source>,
@@ -28,6 +30,29 @@ pub struct Feed {
 }
 
 impl Feed {
+    /// Both endpoints with rows that belong together, for steps of `batch` rows; theirs deal as many as the coupling has.
+    pub fn coupled(
+        coupling: &Coupling,
+        spec: &ModelSpec,
+        ends: [&Self; 2],
+        batch: usize,
+    ) -> [Self; 2] {
+        let [start, end] = ends;
+        let both = |a: &Arc<dyn Source>, b: &Arc<dyn Source>| {
+            coupled(coupling, spec.shape(), [a.clone(), b.clone()], batch)
+        };
+        let train = both(&start.train, &end.train);
+        let held_out = match (&start.held_out, &end.held_out) {
+            (Some((a, rows)), Some((b, others))) => {
+                let sources = both(a, b);
+                sources.map(|source| Some((source, *rows.min(others))))
+            }
+            _ => [None, None],
+        };
+        let ([a, b], [c, d]) = (train, held_out);
+        [(a, c), (b, d)].map(|(train, held_out)| Self { train, held_out })
+    }
+
     /// The same rows, each turned at random.
     pub fn turned(self, spec: &ModelSpec, seed: u64) -> Result<Self> {
         let particles = spec.network.particles().unwrap_or(1);

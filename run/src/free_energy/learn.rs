@@ -136,9 +136,18 @@ impl LearnedRequest {
         let truth = truth.as_ref();
         let (a, b) = (self.end(content, 0, truth)?, self.end(content, 1, truth)?);
         let energy = model.energy(pool.clone(), isa)?;
-        let along = |times: &[f64], count: usize, seed: u64| {
-            let rows = (a.rows.as_slice(), Some(b.rows.as_slice()));
-            PathSamples::new(&spec.process, spec.dim, times, rows, count, seed)
+        let (process, dim) = (&spec.process, spec.dim);
+        let coupling = spec.coupling.as_ref();
+        let pairs = coupling.map(|of| of.pairs(spec.shape(), &a.rows, &b.rows, self.seed));
+        let along = |times: &[f64], count: usize, seed: u64| match &pairs {
+            Some(pairs) => {
+                let rows = [&a.rows, &b.rows].map(|rows| rows.len() / dim);
+                PathSamples::of_pairs(process, dim, times, (pairs, rows), count, seed)
+            }
+            None => {
+                let rows = (a.rows.as_slice(), Some(b.rows.as_slice()));
+                PathSamples::new(process, dim, times, rows, count, seed)
+            }
         };
         let samples = along(times.times(), self.samples, self.seed)?;
         let fine = match self.integration_levels {

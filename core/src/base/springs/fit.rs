@@ -6,10 +6,12 @@
 //! ```
 //! (`U_g` the Gaussian below the springs of a diffusion.) The right-hand side is Hyvärinen's (2005), which knows points alone; where the exact score of the data is known at the rows,
 //! `-E[grad f . (s / a + grad U_g)]` is the same number (`a` the share of the nearer end, De Bortoli et al. 2024), nearly without noise close to that end. Both are averaged by how
-//! much of the score each leaves open: `b = w b_H + (1 - w) b_s`, `w = r / (r + q)` with `r` the mean square of what is left of the known scores and `q` that of `grad U_s` itself.
+//! much of the score each leaves open: `b = w b_H + (1 - w) b_s`, `w = r / (r + q)` with `r` the mean square of what is left of the known scores and `q` that of `grad U_s` itself
+//! (where rows belong together, known scores are off by a share of what is soft, whose square counts once for each sample).
+//! At the data the exact energies take part beside them, `lambda var(U_s - u)` with `lambda` the ratio of what both leave open: scores within two basins say nothing about how deep one is beside the other.
 //!
 //! Torsions and pairs have many numbers, which say much close to the data and little elsewhere: all are fitted once at the data (with a ridge that makes the other half of the rows most likely to be
-//! matched, or left out if they do not help), and at other times one number tells how much of them is left.
+//! matched, or left out if they do not help), and at other times one number tells how much of them is left, of both ends by their shares in the point.
 
 use super::functions::{Functions, Soft};
 use super::samples::{Samples, SpringRows};
@@ -25,7 +27,7 @@ use crate::{Error, Result};
 const TIMES: usize = 49;
 /// Most samples of a time, and of the fit at the data.
 const SAMPLES: usize = 2048;
-const SAMPLES_AT_DATA: usize = 4096;
+const SAMPLES_AT_DATA: usize = 8192;
 /// Added to the diagonal of a fit's matrix, whose entries are about one; at the data the best of these.
 const RIDGE: f64 = 1e-5;
 const RIDGES: [f64; 9] = [1e-7, 1e-6, 1e-5, 1e-4, 3e-4, 1e-3, 1e-2, 1e-1, 1.0];
@@ -78,9 +80,11 @@ impl Moments {
 }
 
 /// The numbers of all that is soft, at the data: those that match the scores of the other half of the samples best. None if they are matched better without.
-fn at_data(sums: &[Sums; 2], held: usize) -> Option<Vec<f64>> {
+fn at_data(sums: &[Sums; 2], held: usize, dim: usize) -> Option<Vec<f64>> {
     let size = sums[0].size;
     let all: Vec<usize> = (0..size).collect();
+    let of_energies = Sums::mean_of(sums).energy_weight(&all, 1e-4, dim);
+    let sums = &[0, 1].map(|half: usize| sums[half].with_energies(of_energies));
     let weight = Sums::mean_of(sums).weight(&all, 1e-4);
     let sides = [0, 1].map(|half: usize| sums[half].side(weight));
     let misfit = |used: &[usize], ridge: f64| -> f64 {
@@ -155,8 +159,10 @@ fn knot(functions: &Functions<'_>, moments: Moments, sums: &Sums, ends: usize, d
     });
     let springs = springs.collect();
     let mut strengths = vec![0.0; ends];
-    if let (Soft::Together { of, .. }, true) = (functions.what, leaning) {
-        strengths[of] = numbers[held];
+    if let (Soft::Together { shares, .. }, true) = (functions.what, leaning) {
+        for (strength, share) in strengths.iter_mut().zip(shares) {
+            *strength = share * numbers[held];
+        }
     }
     Knot {
         springs,
@@ -196,10 +202,14 @@ impl Springs {
         let draw =
             |time: f64, most: usize| Samples::at(process, time, &rows, most.min(8 * count), seed);
         // The data: where soft terms are fitted. The length does not enter bonds.
-        let mut at_ends = vec![draw(times[0], SAMPLES_AT_DATA)];
-        if process.is_interpolant() {
-            at_ends.push(draw(times[knots - 1], SAMPLES_AT_DATA));
-        }
+        // Energies are known without noise.
+        let ends = [(times[0], 0.0), (times[knots - 1], process.horizon())];
+        let at_ends = (0..1 + usize::from(process.is_interpolant())).map(|end| {
+            let (close, exact) = ends[end];
+            let known = rows.energies[end].is_some();
+            draw(if known { exact } else { close }, SAMPLES_AT_DATA)
+        });
+        let at_ends: Vec<Samples> = at_ends.collect();
         let bonds = terms.held.iter().filter(|term| term.of.len() == 2);
         let bonds: Vec<Term> = bonds.cloned().collect();
         let lengths = Moments::of(&bonds, &at_ends[0], 1.0).middle;
@@ -213,15 +223,18 @@ impl Springs {
             let held = functions.of_held;
             let none = vec![0.0; functions.size - held];
             let sums = Sums::halves(&functions, samples, pool);
-            soft.push(at_data(&sums, held).unwrap_or(none));
+            soft.push(at_data(&sums, held, dim).unwrap_or(none));
         }
         drop(at_ends);
         let found = times.iter().enumerate().map(|(at, &time)| {
             let samples = draw(time, SAMPLES);
             let moments = Moments::of(&terms.held, &samples, length);
             let middle = moments.middle.clone();
-            let of = usize::from(process.x0_scale(time) < process.x1_scale(time));
-            let what = Soft::Together { ends: &soft, of };
+            let (a, b) = (process.x0_scale(time), process.x1_scale(time));
+            let what = Soft::Together {
+                ends: &soft,
+                shares: [a / (a + b), b / (a + b)],
+            };
             let functions = Functions::new(&terms, length, &middle, what);
             let sums = Sums::mean_of(&Sums::halves(&functions, &samples, pool));
             let mut knot = knot(&functions, moments, &sums, soft.len(), dim);

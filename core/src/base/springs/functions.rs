@@ -8,8 +8,11 @@ use super::terms::{self, Term, Terms, starts};
 pub(super) enum Soft<'a> {
     /// A number for each function of each class.
     Each { chiral: bool },
-    /// One number for all of them together, with these of each end; that of this end is fitted.
-    Together { ends: &'a [Vec<f64>], of: usize },
+    /// One number for all of them together, with these of each end, which has such a share in them.
+    Together {
+        ends: &'a [Vec<f64>],
+        shares: [f64; 2],
+    },
 }
 
 /// The functions of a fit.
@@ -32,8 +35,9 @@ pub(super) fn of_held(term: &Term) -> usize {
     term.of.len()
 }
 
-/// Functions at a point: Laplacians, and for each coordinate the slopes of all.
+/// Functions at a point: values, Laplacians, and for each coordinate the slopes of all.
 pub(super) struct Values {
+    pub(super) value: Vec<f64>,
     pub(super) laplacian: Vec<f64>,
     pub(super) slopes: Vec<f64>,
     /// Values of all that is soft with the numbers of each end.
@@ -68,11 +72,13 @@ impl<'a> Functions<'a> {
     }
 
     pub(super) fn at(&self, row: &[f64], space: usize, out: &mut Values) {
+        out.value.fill(0.0);
         out.laplacian.fill(0.0);
         out.slopes.fill(0.0);
         out.ends = [0.0; 2];
         let size = self.size;
         let mut add = |term: &Term, k: usize, jet: &Jet, factor: f64| {
+            out.value[k] += factor * jet.value;
             out.laplacian[k] += factor * jet.laplacian;
             for (p, end) in term.of.iter().enumerate() {
                 for axis in 0..space {
@@ -102,12 +108,17 @@ impl<'a> Functions<'a> {
                         add(term, first + k, &jet, 1.0);
                     }
                 }
-                Soft::Together { ends: numbers, of } => {
+                Soft::Together {
+                    ends: numbers,
+                    shares,
+                } => {
                     let place = first + k - before;
-                    add(term, before, &jet, numbers[of][place]);
-                    for (end, numbers) in ends.iter_mut().zip(numbers) {
+                    let mut together = 0.0;
+                    for ((end, numbers), share) in ends.iter_mut().zip(numbers).zip(shares) {
                         *end += numbers[place] * jet.value;
+                        together += share * numbers[place];
                     }
+                    add(term, before, &jet, together);
                 }
             });
         }

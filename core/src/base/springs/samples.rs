@@ -2,7 +2,7 @@
 
 use crate::particles::Subspace;
 use crate::process::Process;
-use crate::rng::{Purpose, Stream};
+use crate::rng::{Permutation, Purpose, Stream};
 
 /// Rows that springs are fitted to, in the model's coordinates.
 #[derive(Debug, Clone, Copy)]
@@ -11,8 +11,12 @@ pub struct SpringRows<'a> {
     pub start: &'a [f64],
     /// Rows of the second endpoint of an interpolant.
     pub end: Option<&'a [f64]>,
+    /// Each row of the start belongs to the one of the end with its number, instead of to any.
+    pub paired: bool,
     /// Exact scores of the data at both kinds of rows, where they are known.
     pub scores: [Option<&'a [f64]>; 2],
+    /// Exact energies of the data there, where scores are known.
+    pub energies: [Option<&'a [f64]>; 2],
     /// What the rows' points are of, if particles come without their centre.
     pub subspace: Option<Subspace>,
     /// Numbers of a row.
@@ -36,6 +40,10 @@ pub(super) struct Samples {
     pub(super) gaussian: Vec<f64>,
     /// Exact scores of the sources divided by their share; empty if unknown.
     pub(super) scores: Vec<f64>,
+    /// Exact energies of the sources; empty if unknown.
+    pub(super) energies: Vec<f64>,
+    /// Square of the share by which known scores are off where rows belong together ([`Coupling::REACH`](crate::coupling::Coupling::REACH)).
+    pub(super) bias: f64,
 }
 
 impl Samples {
@@ -43,7 +51,7 @@ impl Samples {
         self.rows.len() / self.columns
     }
 
-    /// Draws: the same rows and noise at all times. Even samples are of the first half of the rows, odd ones of the second.
+    /// Draws: the same rows and noise at all times, each row before any comes again. Even samples are of the first half of the rows, odd ones of the second.
     pub(super) fn at(
         process: &Process,
         time: f64,
@@ -78,20 +86,34 @@ impl Samples {
             rows: Vec::with_capacity(count * columns),
             gaussian: Vec::new(),
             scores: Vec::new(),
+            energies: Vec::new(),
+            bias: if of.paired {
+                (a.min(b) / share).powi(2)
+            } else {
+                0.0
+            },
         };
         let mut point = vec![0.0; dim];
         for number in 0..count {
             let mut stream = Stream::new(seed, Purpose::Springs, 0, number as u64);
-            let mut pick = |rows: &[f64]| {
+            let half = number % 2;
+            let pick = |rows: &[f64], end: usize| {
                 let all = rows.len() / dim;
-                let (from, to) = match number % 2 {
-                    0 => (0, all / 2),
-                    _ => (all / 2, all),
-                };
-                (from + stream.below((to - from) as u64) as usize) * dim
+                let (from, to) = [(0, all / 2), (all / 2, all)][half];
+                let (round, place) = (number / 2 / (to - from), number / 2 % (to - from));
+                let order = Permutation::new(
+                    seed,
+                    Purpose::SpringRows(end as u32),
+                    (2 * round + half) as u64,
+                    (to - from) as u64,
+                );
+                (from + order.at(place as u64) as usize) * dim
             };
-            let first = pick(of.start);
-            let second = of.end.map(|end| (end, pick(end)));
+            let first = pick(of.start, 0);
+            let second = of.end.map(|end| {
+                let partner = if of.paired { first } else { pick(end, 1) };
+                (end, partner)
+            });
             for (i, y) in point.iter_mut().enumerate() {
                 let other = second.map_or(0.0, |(end, at)| end[at + i]);
                 *y = a * of.start[first + i] + b * other + noise * stream.normal();
@@ -107,6 +129,9 @@ impl Samples {
                 } else {
                     second.map_or(0, |(_, at)| at)
                 };
+                let energies = of.energies[usize::from(a < b)];
+                let energy = energies.map(|energies| energies[at / dim]);
+                samples.energies.extend(energy);
                 let score = known[at..at + dim].iter().map(|s| s / share);
                 outward(&score.collect::<Vec<_>>(), &mut samples.scores);
             }

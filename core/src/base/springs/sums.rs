@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use super::functions::{Functions, Values};
+use super::functions::{Functions, Soft, Values};
 use super::samples::Samples;
 use crate::engine::Pool;
 use crate::system::matrix::{add, cholesky, dot};
@@ -27,6 +27,60 @@ pub(super) struct Sums {
     /// Means of the Laplacians and of what is soft.
     pub(super) laplacian: Vec<f64>,
     pub(super) ends: [f64; 2],
+    energies: Option<Energies>,
+    /// How many times the square of what is soft known scores are off, beside what is left of them in one sample; where it stands among the functions.
+    bias: (f64, usize),
+}
+
+/// Means over samples of known energies `u`.
+#[derive(Clone)]
+struct Energies {
+    /// `f` and `u`.
+    values: Vec<f64>,
+    energy: f64,
+    /// `f f`, below the diagonal and on it; `f u`, `u u`.
+    products: Vec<f64>,
+    mixed: Vec<f64>,
+    square: f64,
+}
+
+impl Energies {
+    fn zero(size: usize) -> Energies {
+        Energies {
+            values: vec![0.0; size],
+            energy: 0.0,
+            products: vec![0.0; size * size],
+            mixed: vec![0.0; size],
+            square: 0.0,
+        }
+    }
+
+    fn take(&mut self, values: &[f64], energy: f64) {
+        let size = values.len();
+        add(1.0, values, &mut self.values);
+        add(energy, values, &mut self.mixed);
+        self.energy += energy;
+        self.square += energy * energy;
+        for (k, value) in values.iter().enumerate() {
+            let row = &mut self.products[k * size..][..=k];
+            add(*value, &values[..=k], row);
+        }
+    }
+
+    fn add(&mut self, other: &Energies, factor: f64) {
+        add(factor, &other.values, &mut self.values);
+        add(factor, &other.products, &mut self.products);
+        add(factor, &other.mixed, &mut self.mixed);
+        self.energy += factor * other.energy;
+        self.square += factor * other.square;
+    }
+
+    fn scale(&mut self, factor: f64) {
+        let numbers = [&mut self.values, &mut self.products, &mut self.mixed];
+        numbers.into_iter().flatten().for_each(|x| *x *= factor);
+        self.energy *= factor;
+        self.square *= factor;
+    }
 }
 
 impl Sums {
@@ -42,6 +96,8 @@ impl Sums {
             square: 0.0,
             laplacian: vec![0.0; size],
             ends: [0.0; 2],
+            energies: None,
+            bias: (0.0, 0),
         }
     }
 
@@ -53,6 +109,7 @@ impl Sums {
         pool.run(PARTS, &|_, part| {
             let mut halves = [Sums::zero(functions), Sums::zero(functions)];
             let mut values = Values {
+                value: vec![0.0; size],
                 laplacian: vec![0.0; size],
                 slopes: vec![0.0; samples.columns * size],
                 ends: [0.0; 2],
@@ -67,7 +124,12 @@ impl Sums {
                 functions.at(row, samples.space, &mut values);
                 let gaussian = of(&samples.gaussian).map(|range| &samples.gaussian[range]);
                 let scores = of(&samples.scores).map(|range| &samples.scores[range]);
-                halves[number % 2].take(&values, gaussian, scores, &mut present);
+                let half = &mut halves[number % 2];
+                half.take(&values, gaussian, scores, &mut present);
+                if let Some(energy) = samples.energies.get(number) {
+                    let energies = half.energies.get_or_insert_with(|| Energies::zero(size));
+                    energies.take(&values.value, *energy);
+                }
             }
             if let Ok(mut place) = parts[part].lock() {
                 *place = Some(halves);
@@ -83,6 +145,9 @@ impl Sums {
         whole.map(|mut sums| {
             let count = sums.count.max(1.0);
             sums.scale(1.0 / count);
+            if let Soft::Together { .. } = functions.what {
+                sums.bias = (samples.bias * samples.count() as f64, functions.of_held);
+            }
             sums
         })
     }
@@ -126,6 +191,11 @@ impl Sums {
         add(factor, &other.hyvarinen, &mut self.hyvarinen);
         add(factor, &other.known, &mut self.known);
         add(factor, &other.laplacian, &mut self.laplacian);
+        if let Some(other) = &other.energies {
+            let size = self.size;
+            let energies = self.energies.get_or_insert_with(|| Energies::zero(size));
+            energies.add(other, factor);
+        }
         for (sum, value) in self.ends.iter_mut().zip(other.ends) {
             *sum += factor * value;
         }
@@ -143,6 +213,48 @@ impl Sums {
         }
         self.count *= factor;
         self.square *= factor;
+        if let Some(energies) = &mut self.energies {
+            energies.scale(factor);
+        }
+    }
+
+    /// These with `weight` times the variance of what is left of the known energies beside the mean square of what is left of the scores.
+    pub(super) fn with_energies(&self, weight: f64) -> Sums {
+        let (mut sums, size) = (self.clone(), self.size);
+        let Some(energies) = &self.energies else {
+            return sums;
+        };
+        for k in 0..size {
+            let mean = energies.values[k];
+            let row = &mut sums.matrix[k * size..][..=k];
+            add(weight, &energies.products[k * size..][..=k], row);
+            add(-weight * mean, &energies.values[..=k], row);
+            let side = weight * (energies.mixed[k] - mean * energies.energy);
+            sums.hyvarinen[k] += side;
+            sums.known[k] += side;
+        }
+        sums.square += weight * (energies.square - energies.energy.powi(2));
+        sums
+    }
+
+    /// The weight of the energies that both kinds of what is left have by their size, for `dim` scores a sample; 0 where no energies are known.
+    pub(super) fn energy_weight(&self, used: &[usize], ridge: f64, dim: usize) -> f64 {
+        if self.energies.is_none() {
+            return 0.0;
+        }
+        let left = |sums: &Sums, c: &[f64]| {
+            (sums.square - 2.0 * dot(c, &sums.known) + dot(c, &sums.times(c))).max(0.0)
+        };
+        let with_one = self.with_energies(1.0);
+        let mut weight = 0.0;
+        for _ in 0..4 {
+            let sums = self.with_energies(weight);
+            let c = sums.solve(used, &sums.known, ridge);
+            let of_scores = left(self, &c);
+            let of_energies = left(&with_one, &c) - of_scores;
+            weight = of_scores / dim as f64 / of_energies.max(f64::MIN_POSITIVE);
+        }
+        weight
     }
 
     pub(super) fn mean_of([a, b]: &[Sums; 2]) -> Sums {
@@ -179,7 +291,13 @@ impl Sums {
         for _ in 0..4 {
             let c = self.solve(used, &self.side(weight), ridge);
             let own = dot(&c, &self.times(&c));
-            let left = (self.square - 2.0 * dot(&c, &self.known) + own).max(0.0);
+            let (bias, soft) = self.bias;
+            let left = (self.square - 2.0 * dot(&c, &self.known) + own).max(0.0)
+                + if bias > 0.0 {
+                    bias * c[soft].powi(2) * self.matrix[soft * self.size + soft]
+                } else {
+                    0.0
+                };
             weight = left / (left + own).max(f64::MIN_POSITIVE);
         }
         weight

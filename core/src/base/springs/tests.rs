@@ -72,8 +72,8 @@ fn chains(count: usize, seed: u64) -> Vec<f64> {
     rows
 }
 
-/// The exact energy, by angles.
-fn exact(row: &[f64]) -> f64 {
+/// The torsion, and the exact energy by angles.
+fn torsion_and_energy(row: &[f64]) -> (f64, f64) {
     let at = |p: usize| [row[3 * p], row[3 * p + 1], row[3 * p + 2]];
     let gap = |a: usize, b: usize| -> [f64; 3] { std::array::from_fn(|k| at(b)[k] - at(a)[k]) };
     let inner = |a: [f64; 3], b: [f64; 3]| (0..3).map(|k| a[k] * b[k]).sum::<f64>();
@@ -96,7 +96,11 @@ fn exact(row: &[f64]) -> f64 {
     }
     let (n, m) = (cross(a, b), cross(b, c));
     let phi = (inner(b, b).sqrt() * inner(a, m)).atan2(inner(n, m));
-    energy + torsion_energy(phi)
+    (phi, energy + torsion_energy(phi))
+}
+
+fn exact(row: &[f64]) -> f64 {
+    torsion_and_energy(row).1
 }
 
 fn score(rows: &[f64]) -> Vec<f64> {
@@ -119,7 +123,9 @@ fn rows<'a>(start: &'a [f64], end: Option<&'a [f64]>) -> SpringRows<'a> {
     SpringRows {
         start,
         end,
+        paired: false,
         scores: [None, None],
+        energies: [None, None],
         subspace: None,
         dim: 12,
         particles: 4,
@@ -278,6 +284,48 @@ fn chains_get_the_springs_that_they_have() {
     let springs = Springs::fit(&process, &levels, terms_of_chain(), blind, 5, &pool).unwrap();
     assert_eq!(springs.leaning[0][3..], [0.0; 3]);
     assert!(springs.leaning[0][0] != 0.0);
+}
+
+/// Rows of one well and a few of another place: exact scores hardly say how high that is, exact energies do.
+#[test]
+fn energies_tell_what_lies_between_places() {
+    let (well, place) = (2.2, 0.2);
+    let near = |row: &[f64], middle: f64| (torsion_and_energy(row).0 - middle).abs() < 0.3;
+    let rows_of = |from: &[f64], middle: f64, most: usize| -> Vec<f64> {
+        let rows = from.chunks_exact(12).filter(|row| near(row, middle));
+        rows.take(most).flatten().copied().collect()
+    };
+    let all = chains(30_000, 9);
+    let mut data = rows_of(&all, well, 2000);
+    // One in each half.
+    data.splice(1200..1212, rows_of(&all, place, 1));
+    data.extend(rows_of(&all[all.len() / 2..], place, 1));
+    assert!(data.len() > 1000 * 12);
+    let scores = score(&data);
+    let energies: Vec<f64> = data.chunks_exact(12).map(exact).collect();
+    let process = Process::Linear(Linear { a: 1e-4 });
+    let levels: Vec<f64> = (0..9).map(|k| 1e-4 + 0.1 * f64::from(k)).collect();
+    let off = |known: Option<&[f64]>| {
+        let rows = SpringRows {
+            scores: [Some(&scores), None],
+            energies: [known, None],
+            ..rows(&data, Some(&data))
+        };
+        let pool = Pool::new(1);
+        let springs = Springs::fit(&process, &levels, terms_of_chain(), rows, 5, &pool).unwrap();
+        let fitted = |phi: f64| {
+            let numbers = springs.leaning[0].iter().enumerate();
+            let value = |(k, number): (usize, &f64)| {
+                let (sin, cos) = ((k % 3 + 1) as f64 * phi).sin_cos();
+                number * if k < 3 { cos } else { sin }
+            };
+            springs.strengths[0][0] * numbers.map(value).sum::<f64>()
+        };
+        let exact = torsion_energy(place) - torsion_energy(well);
+        (fitted(place) - fitted(well) - exact).abs()
+    };
+    let (without, with) = (off(None), off(Some(&energies)));
+    assert!(with < 0.2 && 3.0 * with < without, "{with} {without}");
 }
 
 /// The same bytes with any number of threads.

@@ -247,13 +247,13 @@ impl<'a> Noised<'a> {
         let n = values.len() as f64;
         let mean = values.iter().sum::<f64>() / n;
         let dim = self.data.dim;
-        let sources = Arc::new(Sources {
-            rows: [
+        let sources = Arc::new(Sources::new(
+            [
                 self.data.len(),
                 self.data.end.map_or(0, |end| end.len() / dim),
             ],
-            of: rows.iter().map(|rows| self.first_of(*rows)).collect(),
-        });
+            rows.iter().map(|rows| self.first_of(*rows)).collect(),
+        ));
         let parts = values.iter().map(|v| (v - mean) / n).collect();
         Estimate {
             mean,
