@@ -10,10 +10,17 @@
 //!
 //! Torsions and pairs have many numbers, which say much close to the data and little elsewhere: all are fitted once at the data (with a ridge that makes the other half of the rows most likely to be
 //! matched, or left out if they do not help), and at other times one number tells how much of them is left.
+//!
+//! The times of a diffusion are apart by equal steps of the noise level's logarithm: what is stiff goes soft within the first hundredths of the time, and between two times on both sides of
+//! that a spring would be far too stiff. Numbers of few samples are off by chance, and score matching weighs the scores of a diffusion by the square of the noise level: where noise is large,
+//! springs by chance would be all that a network sees. So they end at the first time at which those of one half of the rows serve the other half no better than none.
+//!
+//! Dynamics on the energy of a diffusion comes to where no rows are, and what is fitted to the rows says nothing there. No spring of a diffusion falls beyond them: angles rise to both ends of
+//! the cosine, with a cubic term that is cut off where it would turn them, and a pair closer than in all samples is nowhere [`DIP`] lower than at its shortest, with as much more of its steepest function as that takes.
 
 use std::sync::Mutex;
 
-use super::terms::{self, Term, Terms, starts};
+use super::terms::{self, OF_PAIR, Term, Terms, starts};
 use super::{Spring, Springs};
 use crate::engine::Pool;
 use crate::particles::Subspace;
@@ -30,6 +37,11 @@ const SAMPLES_AT_DATA: usize = 4096;
 /// Added to the diagonal of a fit's matrix, whose entries are about one; at the data the best of these.
 const RIDGE: f64 = 1e-5;
 const RIDGES: [f64; 9] = [1e-7, 1e-6, 1e-5, 1e-4, 3e-4, 1e-3, 1e-2, 1e-1, 1.0];
+/// How much lower a pair's energy may be at distances shorter than those of the samples, in kT.
+const DIP: f64 = 1.0;
+/// Places between nothing and the shortest distance at which this is seen to, and rounds of doing so before the rest of the numbers stay as they are.
+const PLACES: usize = 64;
+const ROUNDS: usize = 8;
 /// Parts of the samples whose sums are made alone.
 const PARTS: usize = 16;
 
@@ -527,8 +539,9 @@ impl Moments {
     }
 }
 
-/// The numbers of all that is soft, at the data: those that match the scores of the other half of the samples best. None if they are matched better without.
-fn at_data(sums: &[Sums; 2], held: usize) -> Option<Vec<f64>> {
+/// The numbers of all that is soft, at the data: those that match the scores of the other half of the samples best. None if they are matched better without. Pairs have
+/// no wells at distances shorter than `shortest`.
+fn at_data(sums: &[Sums; 2], held: usize, shortest: &[Closest]) -> Option<Vec<f64>> {
     let size = sums[0].size;
     let all: Vec<usize> = (0..size).collect();
     let weight = Sums::mean_of(sums).weight(&all, 1e-4);
@@ -547,9 +560,126 @@ fn at_data(sums: &[Sums; 2], held: usize) -> Option<Vec<f64>> {
         .min_by(|a, b| a.0.total_cmp(&b.0))?;
     (best < without).then(|| {
         let mean = Sums::mean_of(sums);
-        let c = mean.solve(&all, &mean.side(weight), ridge);
+        let c = without_wells(&mean, &mean.side(weight), ridge, shortest);
         c[held..].to_vec()
     })
+}
+
+/// The shortest distance of the pairs of a class.
+pub(super) struct Closest {
+    /// First function of the class.
+    pub(super) first: usize,
+    /// Its square, in units of that of the mean bond.
+    pub(super) square: f64,
+}
+
+impl Closest {
+    /// Of all classes of pairs in some samples.
+    fn of(functions: &Functions<'_>, samples: &Samples) -> Vec<Closest> {
+        let mut found: Vec<Closest> = Vec::new();
+        let pairs = functions
+            .terms
+            .soft
+            .iter()
+            .filter(|term| term.of.len() == 2);
+        for pair in pairs {
+            let first = functions.soft[pair.class as usize];
+            let ends = [0, 1].map(|end: usize| pair.of[end] as usize * samples.space);
+            let rows = samples.rows.chunks_exact(samples.columns);
+            let squares = rows.map(|row| {
+                let gap = |axis: usize| row[ends[0] + axis] - row[ends[1] + axis];
+                (0..samples.space)
+                    .map(|axis| gap(axis).powi(2))
+                    .sum::<f64>()
+            });
+            let square = squares.fold(f64::INFINITY, f64::min) / functions.length.powi(2);
+            match found.iter_mut().find(|known| known.first == first) {
+                Some(known) => known.square = known.square.min(square),
+                None => found.push(Closest { first, square }),
+            }
+        }
+        found
+    }
+
+    /// How much more of the steepest function keeps a pair with these numbers from wells; 0 if there are none.
+    pub(super) fn lacks(&self, c: &[f64]) -> f64 {
+        const LAST: usize = OF_PAIR.len() - 1;
+        let function = |k: usize, square: f64| {
+            let (power, factor) = OF_PAIR[k];
+            factor * (1.0 + square).powf(power)
+        };
+        let energy = |square: f64| -> f64 {
+            let values = (0..OF_PAIR.len()).map(|k| c[self.first + k] * function(k, square));
+            values.sum()
+        };
+        let most = (0..PLACES).map(|place| {
+            let square = self.square * (place as f64 / PLACES as f64).powi(2);
+            let well = energy(self.square) - DIP - energy(square);
+            well / (function(LAST, square) - function(LAST, self.square))
+        });
+        most.fold(0.0, f64::max)
+    }
+}
+
+/// The numbers of all functions, where a pair that would have a well at distances that no sample has gets what it lacks and the others are fitted beside it.
+fn without_wells(sums: &Sums, side: &[f64], ridge: f64, shortest: &[Closest]) -> Vec<f64> {
+    let size = sums.size;
+    let mut given = vec![None; size];
+    let mut round = 0;
+    loop {
+        let used: Vec<usize> = (0..size).filter(|k| given[*k].is_none()).collect();
+        let known: Vec<f64> = given.iter().map(|c| c.unwrap_or(0.0)).collect();
+        let taken = sums.times(&known);
+        let left: Vec<f64> = side.iter().zip(&taken).map(|(s, t)| s - t).collect();
+        let mut c = sums.solve(&used, &left, ridge);
+        add(1.0, &known, &mut c);
+        round += 1;
+        let mut whole = true;
+        for pair in shortest {
+            let lacks = pair.lacks(&c);
+            if lacks > 0.0 {
+                let steepest = pair.first + OF_PAIR.len() - 1;
+                c[steepest] += lacks;
+                given[steepest] = Some(c[steepest]);
+                whole = false;
+            }
+        }
+        if whole || round == ROUNDS {
+            return c;
+        }
+    }
+}
+
+/// Whether the numbers of each half of the samples match the scores of the other half better than none do.
+fn serves(sums: &[Sums; 2]) -> bool {
+    let all: Vec<usize> = (0..sums[0].size).collect();
+    let weight = Sums::mean_of(sums).weight(&all, RIDGE);
+    let sides = [0, 1].map(|half: usize| sums[half].side(weight));
+    let crossed = [(0, 1), (1, 0)].map(|(a, b): (usize, usize)| {
+        let c = sums[a].solve(&all, &sides[a], RIDGE);
+        sums[b].misfit(&c, &sides[b])
+    });
+    crossed.iter().sum::<f64>() < 0.0
+}
+
+/// Times of the fit: out of the levels of an interpolant, between the first and the last level of a diffusion.
+fn times_of_fit(process: &Process, levels: &[f64]) -> Vec<f64> {
+    let last = levels.len() - 1;
+    let noise = [levels[0], levels[last]].map(|time| process.noise_level(time).ln());
+    let apart = (noise[1] - noise[0]) / (TIMES - 1) as f64;
+    if !process.is_interpolant() && apart.is_finite() && apart > 0.0 {
+        let between = (1..TIMES - 1).filter_map(|k| {
+            let noise_level = (noise[0] + k as f64 * apart).exp();
+            process.time_of_noise_level(noise_level)
+        });
+        let between = between.filter(|time| levels[0] < *time && *time < levels[last]);
+        return std::iter::once(levels[0])
+            .chain(between)
+            .chain([levels[last]])
+            .collect();
+    }
+    let knots = TIMES.min(levels.len());
+    (0..knots).map(|k| levels[last * k / (knots - 1)]).collect()
 }
 
 /// What a time's fit gives.
@@ -561,8 +691,15 @@ struct Knot {
     curvature: f64,
 }
 
-/// The springs that match the scores best; a bond that would rather be pushed than held gets none, nor does what is soft.
-fn knot(functions: &Functions<'_>, moments: Moments, sums: &Sums, ends: usize, dim: usize) -> Knot {
+/// The springs that match the scores best; a bond that would rather be pushed than held gets none, nor does what is soft. `rising`: nor does an angle, and the others rise to both ends.
+fn knot(
+    functions: &Functions<'_>,
+    moments: Moments,
+    sums: &Sums,
+    ends: usize,
+    dim: usize,
+    rising: bool,
+) -> Knot {
     let held = functions.of_held();
     let classes = functions.held.len();
     let is_bond = |class: usize| {
@@ -571,7 +708,7 @@ fn knot(functions: &Functions<'_>, moments: Moments, sums: &Sums, ends: usize, d
     };
     let mut loose = vec![false; classes];
     let mut leaning = !functions.terms.soft.is_empty();
-    let numbers = loop {
+    let mut numbers = loop {
         let left_out = |k: usize| {
             let class = functions.held.partition_point(|first| *first <= k) - 1;
             if k < held { loose[class] } else { !leaning }
@@ -580,7 +717,7 @@ fn knot(functions: &Functions<'_>, moments: Moments, sums: &Sums, ends: usize, d
         let weight = sums.weight(&used, RIDGE);
         let numbers = sums.solve(&used, &sums.side(weight), RIDGE);
         let pushed: Vec<usize> = (0..classes)
-            .filter(|class| is_bond(*class) && !loose[*class])
+            .filter(|class| (rising || is_bond(*class)) && !loose[*class])
             .filter(|class| numbers[functions.held[*class] + 1] <= 0.0)
             .collect();
         if leaning && numbers[held] <= 0.0 {
@@ -590,6 +727,16 @@ fn knot(functions: &Functions<'_>, moments: Moments, sums: &Sums, ends: usize, d
         }
         pushed.into_iter().for_each(|class| loose[class] = true);
     };
+    // With as much of the cubic term as leaves the energy level at an end, and the same mean slope.
+    for class in (0..classes).filter(|class| rising && !is_bond(*class)) {
+        let first = functions.held[class];
+        let (middle, stiffness) = (moments.middle[class], numbers[first + 1]);
+        let skew = numbers[first + 2];
+        let least = -2.0 * stiffness / (1.0 - middle);
+        let most = skew.max(least).min(2.0 * stiffness / (1.0 + middle));
+        numbers[first] += (skew - most) * moments.second[class] / 2.0;
+        numbers[first + 2] = most;
+    }
     let springs = (0..classes).map(|class| {
         let first = functions.held[class];
         Spring {
@@ -617,8 +764,22 @@ fn knot(functions: &Functions<'_>, moments: Moments, sums: &Sums, ends: usize, d
     }
 }
 
+impl Knot {
+    /// The same time without springs.
+    fn without(mut self) -> Knot {
+        for spring in &mut self.springs {
+            *spring = Spring {
+                middle: spring.middle,
+                ..Spring::default()
+            };
+        }
+        self.strengths.fill(0.0);
+        self
+    }
+}
+
 impl Springs {
-    /// Fits springs to rows noised by a process, at times out of `levels`; the noisiest time of a diffusion has none, its law is known.
+    /// Fits springs to rows noised by a process, at times between the first and the last of `levels`; the noisiest time of a diffusion has none, its law is known.
     ///
     /// # Errors
     /// [`Error::Value`] for fewer than four rows or two times.
@@ -640,9 +801,8 @@ impl Springs {
                 expected: "at least four rows and two times".into(),
             });
         }
-        let last = levels.len() - 1;
-        let knots = TIMES.min(levels.len());
-        let times: Vec<f64> = (0..knots).map(|k| levels[last * k / (knots - 1)]).collect();
+        let times = times_of_fit(process, levels);
+        let knots = times.len();
         let draw =
             |time: f64, most: usize| Samples::at(process, time, &rows, most.min(8 * count), seed);
         // The data: where soft terms are fitted. The length does not enter bonds.
@@ -663,9 +823,14 @@ impl Springs {
             let held = functions.of_held();
             let none = vec![0.0; functions.size - held];
             let sums = Sums::halves(&functions, samples, pool);
-            soft.push(at_data(&sums, held).unwrap_or(none));
+            let shortest = match process.is_interpolant() {
+                true => Vec::new(),
+                false => Closest::of(&functions, samples),
+            };
+            soft.push(at_data(&sums, held, &shortest).unwrap_or(none));
         }
         drop(at_ends);
+        let mut over = false;
         let found = times.iter().enumerate().map(|(at, &time)| {
             let samples = draw(time, SAMPLES);
             let moments = Moments::of(&terms.held, &samples, length);
@@ -673,18 +838,12 @@ impl Springs {
             let of = usize::from(process.x0_scale(time) < process.x1_scale(time));
             let what = Soft::Together { ends: &soft, of };
             let functions = Functions::new(&terms, length, &middle, what);
-            let sums = Sums::mean_of(&Sums::halves(&functions, &samples, pool));
-            let mut knot = knot(&functions, moments, &sums, soft.len(), dim);
-            if at == knots - 1 && !process.is_interpolant() {
-                for (spring, middle) in knot.springs.iter_mut().zip(&middle) {
-                    *spring = Spring {
-                        middle: *middle,
-                        ..Spring::default()
-                    };
-                }
-                knot.strengths.fill(0.0);
-            }
-            knot
+            let halves = Sums::halves(&functions, &samples, pool);
+            over |= !process.is_interpolant() && (at == knots - 1 || !serves(&halves));
+            let sums = Sums::mean_of(&halves);
+            let rising = !process.is_interpolant();
+            let knot = knot(&functions, moments, &sums, soft.len(), dim, rising);
+            if over { knot.without() } else { knot }
         });
         let found: Vec<Knot> = found.collect();
         Ok(Springs {
