@@ -24,6 +24,9 @@ use std::sync::Arc;
 #[serde(deny_unknown_fields)]
 pub struct Budget {
     seeds: Vec<u64>,
+    /// Further seeds of single methods.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    more_seeds: BTreeMap<String, Vec<u64>>,
     /// Steps of the score stage and of the second one.
     steps: [u64; 2],
     /// Independent samples, and rows of a reference that is drawn.
@@ -174,7 +177,11 @@ impl<'a, S: Subject> Dynamics<'a, S> {
     fn places(&self) -> impl Iterator<Item = Place<'_>> {
         let methods = self.chosen.methods.keys().map(String::as_str);
         methods.chain([S::REFERENCE]).flat_map(|method| {
-            let seeds = self.chosen.budget.seeds.iter();
+            let Budget {
+                seeds, more_seeds, ..
+            } = &self.chosen.budget;
+            let more = more_seeds.get(method).into_iter().flatten();
+            let seeds = seeds.iter().chain(more);
             seeds.map(move |&seed| Place { method, seed })
         })
     }

@@ -24,6 +24,7 @@ mod sums;
 pub(crate) mod terms;
 #[cfg(test)]
 mod tests;
+mod wells;
 
 pub use samples::SpringRows;
 pub use terms::{Term, Terms};

@@ -12,11 +12,19 @@
 //!
 //! Torsions and pairs have many numbers, which say much close to the data and little elsewhere: all are fitted once at the data (with a ridge that makes the other half of the rows most likely to be
 //! matched, or left out if they do not help), and at other times one number tells how much of them is left, of both ends by their shares in the point.
+//!
+//! The times of a diffusion are apart by equal steps of the noise level's logarithm: what is stiff goes soft within the first hundredths of the time, and between two times on both sides of
+//! that a spring would be far too stiff. Numbers of few samples are off by chance, and score matching weighs the scores of a diffusion by the square of the noise level: where noise is large,
+//! springs by chance would be all that a network sees. So they end at the first time at which those of one half of the rows serve the other half no better than none.
+//!
+//! Dynamics on the energy of a diffusion comes to where no rows are, and what is fitted to the rows says nothing there. No spring of a diffusion falls beyond them: angles rise to both ends of
+//! the cosine, with a cubic term that is cut off where it would turn them, and a pair closer than in all samples is nowhere lower than at its shortest (`wells.rs`).
 
 use super::functions::{Functions, Soft};
 use super::samples::{Samples, SpringRows};
 use super::sums::Sums;
 use super::terms::{self, Term, Terms};
+use super::wells::{Closest, without_wells};
 use super::{Spring, Springs};
 use crate::engine::Pool;
 use crate::process::Process;
@@ -79,8 +87,9 @@ impl Moments {
     }
 }
 
-/// The numbers of all that is soft, at the data: those that match the scores of the other half of the samples best. None if they are matched better without.
-fn at_data(sums: &[Sums; 2], held: usize, dim: usize) -> Option<Vec<f64>> {
+/// The numbers of all that is soft, at the data: those that match the scores of the other half of the samples best. None if they are matched better without. Pairs have
+/// no wells at distances shorter than `shortest`.
+fn at_data(sums: &[Sums; 2], held: usize, dim: usize, shortest: &[Closest]) -> Option<Vec<f64>> {
     let size = sums[0].size;
     let all: Vec<usize> = (0..size).collect();
     let of_energies = Sums::mean_of(sums).energy_weight(&all, 1e-4, dim);
@@ -101,9 +110,41 @@ fn at_data(sums: &[Sums; 2], held: usize, dim: usize) -> Option<Vec<f64>> {
         .min_by(|a, b| a.0.total_cmp(&b.0))?;
     (best < without).then(|| {
         let mean = Sums::mean_of(sums);
-        let c = mean.solve(&all, &mean.side(weight), ridge);
+        let c = without_wells(&mean, &mean.side(weight), ridge, shortest);
         c[held..].to_vec()
     })
+}
+
+/// Whether the numbers of each half of the samples match the scores of the other half better than none do.
+fn serves(sums: &[Sums; 2]) -> bool {
+    let all: Vec<usize> = (0..sums[0].size).collect();
+    let weight = Sums::mean_of(sums).weight(&all, RIDGE);
+    let sides = [0, 1].map(|half: usize| sums[half].side(weight));
+    let crossed = [(0, 1), (1, 0)].map(|(a, b): (usize, usize)| {
+        let c = sums[a].solve(&all, &sides[a], RIDGE);
+        sums[b].misfit(&c, &sides[b])
+    });
+    crossed.iter().sum::<f64>() < 0.0
+}
+
+/// Times of the fit: out of the levels of an interpolant, between the first and the last level of a diffusion.
+fn times_of_fit(process: &Process, levels: &[f64]) -> Vec<f64> {
+    let last = levels.len() - 1;
+    let noise = [levels[0], levels[last]].map(|time| process.noise_level(time).ln());
+    let apart = (noise[1] - noise[0]) / (TIMES - 1) as f64;
+    if !process.is_interpolant() && apart.is_finite() && apart > 0.0 {
+        let between = (1..TIMES - 1).filter_map(|k| {
+            let noise_level = (noise[0] + k as f64 * apart).exp();
+            process.time_of_noise_level(noise_level)
+        });
+        let between = between.filter(|time| levels[0] < *time && *time < levels[last]);
+        return std::iter::once(levels[0])
+            .chain(between)
+            .chain([levels[last]])
+            .collect();
+    }
+    let knots = TIMES.min(levels.len());
+    (0..knots).map(|k| levels[last * k / (knots - 1)]).collect()
 }
 
 /// What a time's fit gives.
@@ -115,8 +156,15 @@ struct Knot {
     curvature: f64,
 }
 
-/// The springs that match the scores best; a bond that would rather be pushed than held gets none, nor does what is soft.
-fn knot(functions: &Functions<'_>, moments: Moments, sums: &Sums, ends: usize, dim: usize) -> Knot {
+/// The springs that match the scores best; a bond that would rather be pushed than held gets none, nor does what is soft. `rising`: nor does an angle, and the others rise to both ends.
+fn knot(
+    functions: &Functions<'_>,
+    moments: Moments,
+    sums: &Sums,
+    ends: usize,
+    dim: usize,
+    rising: bool,
+) -> Knot {
     let held = functions.of_held;
     let classes = functions.held.len();
     let is_bond = |class: usize| {
@@ -125,7 +173,7 @@ fn knot(functions: &Functions<'_>, moments: Moments, sums: &Sums, ends: usize, d
     };
     let mut loose = vec![false; classes];
     let mut leaning = !functions.terms.soft.is_empty();
-    let numbers = loop {
+    let mut numbers = loop {
         let left_out = |k: usize| {
             let class = functions.held.partition_point(|first| *first <= k) - 1;
             if k < held { loose[class] } else { !leaning }
@@ -134,7 +182,7 @@ fn knot(functions: &Functions<'_>, moments: Moments, sums: &Sums, ends: usize, d
         let weight = sums.weight(&used, RIDGE);
         let numbers = sums.solve(&used, &sums.side(weight), RIDGE);
         let pushed: Vec<usize> = (0..classes)
-            .filter(|class| is_bond(*class) && !loose[*class])
+            .filter(|class| (rising || is_bond(*class)) && !loose[*class])
             .filter(|class| numbers[functions.held[*class] + 1] <= 0.0)
             .collect();
         if leaning && numbers[held] <= 0.0 {
@@ -144,6 +192,16 @@ fn knot(functions: &Functions<'_>, moments: Moments, sums: &Sums, ends: usize, d
         }
         pushed.into_iter().for_each(|class| loose[class] = true);
     };
+    // With as much of the cubic term as leaves the energy level at an end, and the same mean slope.
+    for class in (0..classes).filter(|class| rising && !is_bond(*class)) {
+        let first = functions.held[class];
+        let (middle, stiffness) = (moments.middle[class], numbers[first + 1]);
+        let skew = numbers[first + 2];
+        let least = -2.0 * stiffness / (1.0 - middle);
+        let most = skew.max(least).min(2.0 * stiffness / (1.0 + middle));
+        numbers[first] += (skew - most) * moments.second[class] / 2.0;
+        numbers[first + 2] = most;
+    }
     let springs = (0..classes).map(|class| {
         let first = functions.held[class];
         Spring {
@@ -173,8 +231,22 @@ fn knot(functions: &Functions<'_>, moments: Moments, sums: &Sums, ends: usize, d
     }
 }
 
+impl Knot {
+    /// The same time without springs.
+    fn without(mut self) -> Knot {
+        for spring in &mut self.springs {
+            *spring = Spring {
+                middle: spring.middle,
+                ..Spring::default()
+            };
+        }
+        self.strengths.fill(0.0);
+        self
+    }
+}
+
 impl Springs {
-    /// Fits springs to rows noised by a process, at times out of `levels`; the noisiest time of a diffusion has none, its law is known.
+    /// Fits springs to rows noised by a process, at times between the first and the last of `levels`; the noisiest time of a diffusion has none, its law is known.
     ///
     /// # Errors
     /// [`Error::Value`] for fewer than four rows or two times.
@@ -196,9 +268,8 @@ impl Springs {
                 expected: "at least four rows and two times".into(),
             });
         }
-        let last = levels.len() - 1;
-        let knots = TIMES.min(levels.len());
-        let times: Vec<f64> = (0..knots).map(|k| levels[last * k / (knots - 1)]).collect();
+        let times = times_of_fit(process, levels);
+        let knots = times.len();
         let draw =
             |time: f64, most: usize| Samples::at(process, time, &rows, most.min(8 * count), seed);
         // The data: where soft terms are fitted. The length does not enter bonds.
@@ -223,9 +294,14 @@ impl Springs {
             let held = functions.of_held;
             let none = vec![0.0; functions.size - held];
             let sums = Sums::halves(&functions, samples, pool);
-            soft.push(at_data(&sums, held, dim).unwrap_or(none));
+            let shortest = match process.is_interpolant() {
+                true => Vec::new(),
+                false => Closest::of(&functions, samples),
+            };
+            soft.push(at_data(&sums, held, dim, &shortest).unwrap_or(none));
         }
         drop(at_ends);
+        let mut over = false;
         let found = times.iter().enumerate().map(|(at, &time)| {
             let samples = draw(time, SAMPLES);
             let moments = Moments::of(&terms.held, &samples, length);
@@ -236,18 +312,12 @@ impl Springs {
                 shares: [a / (a + b), b / (a + b)],
             };
             let functions = Functions::new(&terms, length, &middle, what);
-            let sums = Sums::mean_of(&Sums::halves(&functions, &samples, pool));
-            let mut knot = knot(&functions, moments, &sums, soft.len(), dim);
-            if at == knots - 1 && !process.is_interpolant() {
-                for (spring, middle) in knot.springs.iter_mut().zip(&middle) {
-                    *spring = Spring {
-                        middle: *middle,
-                        ..Spring::default()
-                    };
-                }
-                knot.strengths.fill(0.0);
-            }
-            knot
+            let halves = Sums::halves(&functions, &samples, pool);
+            over |= !process.is_interpolant() && (at == knots - 1 || !serves(&halves));
+            let sums = Sums::mean_of(&halves);
+            let rising = !process.is_interpolant();
+            let knot = knot(&functions, moments, &sums, soft.len(), dim, rising);
+            if over { knot.without() } else { knot }
         });
         let found: Vec<Knot> = found.collect();
         Ok(Springs {
