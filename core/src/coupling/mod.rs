@@ -61,7 +61,7 @@ impl Shape {
     }
 
     fn space(&self) -> usize {
-        self.columns() / self.particles.unwrap_or(1)
+        self.columns() / self.particles.unwrap_or(1).max(1)
     }
 }
 
