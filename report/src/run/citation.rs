@@ -127,6 +127,7 @@ mod tests {
             ["mlp", "waves", "pairs", "egnn", "transformer"],
             "one is missing below"
         );
+        keys.extend(coupling::CITES);
         keys.extend(NetworkSpec::default().cites());
         let pairs = NetworkSpec::Pairs {
             particles: 2,
