@@ -1,3 +1,5 @@
+//! Rows find the partners that they were made from; what cannot be meant is refused.
+
 use super::*;
 use crate::particles::Rotation;
 use crate::rng::Stream;

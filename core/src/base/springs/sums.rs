@@ -126,7 +126,10 @@ impl Sums {
                 let scores = of(&samples.scores).map(|range| &samples.scores[range]);
                 let half = &mut halves[number % 2];
                 half.take(&values, gaussian, scores, &mut present);
-                if let Some(energy) = samples.energies.get(number) {
+                // Elsewhere one number is fitted, by scores.
+                if let (Soft::Each { .. }, Some(energy)) =
+                    (functions.what, samples.energies.get(number))
+                {
                     let energies = half.energies.get_or_insert_with(|| Energies::zero(size));
                     energies.take(&values.value, *energy);
                 }
