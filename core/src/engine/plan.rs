@@ -20,6 +20,7 @@ mod planner;
 mod recompute;
 
 pub(crate) use bands::Band;
+use bands::{BLOCK_ROWS, SMALL_BLOCK_ROWS};
 use planner::Planner;
 
 use super::graph::{Graph, Node, Op, Rows};
@@ -27,8 +28,9 @@ use super::kernel::Isa;
 use std::collections::HashMap;
 
 /// Numbers of an arena from which on memory counts for more than time: 8 MB of single precision. Activations are then computed again in each
-/// band that reads them, which halves the arena of a large network over particles and takes up to a tenth longer.
-const LARGE: usize = 1 << 21;
+/// band that reads them, which halves the arena of a large network over particles and takes up to a tenth longer; if that is not enough, bands take
+/// smaller blocks.
+const LARGE: usize = 2_000_000;
 
 /// Where a node's numbers are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,17 +136,29 @@ impl Plan {
             Some((graph, outputs)) => (graph, &outputs[..]),
             None => (graph, outputs),
         };
-        let rewritten = |functions_too| {
+        let rewritten = |functions_too, block_rows| {
             let planner = Planner::new(graph, outputs, tile_units, isa, HashMap::new());
             let new = planner.recompute(outputs, functions_too)?;
-            let planner = Planner::new(&new.graph, &new.outputs, tile_units, isa, new.pins);
+            let mut planner = Planner::new(&new.graph, &new.outputs, tile_units, isa, new.pins);
+            planner.block_rows = block_rows;
             Some(planner.build(&new.outputs))
         };
-        match rewritten(false) {
-            Some(plan) if plan.arena <= large => plan,
-            Some(plan) => rewritten(true).unwrap_or(plan),
-            None => Planner::new(graph, outputs, tile_units, isa, HashMap::new()).build(outputs),
+        // Ever slower and smaller: the first that is small enough, or else the last.
+        let frugal = [
+            (false, BLOCK_ROWS),
+            (true, BLOCK_ROWS),
+            (true, SMALL_BLOCK_ROWS),
+        ];
+        let mut found = None;
+        for (functions_too, block_rows) in frugal {
+            found = rewritten(functions_too, block_rows);
+            if found.as_ref().is_none_or(|plan| plan.arena <= large) {
+                break;
+            }
         }
+        found.unwrap_or_else(|| {
+            Planner::new(graph, outputs, tile_units, isa, HashMap::new()).build(outputs)
+        })
     }
 
     /// Floating-point operations of matrix products for `units` units (a fused multiply-add counts as two).

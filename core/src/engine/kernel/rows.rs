@@ -1,5 +1,6 @@
 //! Kernels that move or reduce rows.
 
+use super::elementwise::block_done;
 use super::{Real, kernels};
 
 /// Columns from which on a row is worth a call.
@@ -30,6 +31,9 @@ unsafe fn gather_rows<T: Real, const C: usize>(
                     }
                 }
                 *out.add(k) = row;
+                if C >= CALL {
+                    block_done();
+                }
             }
         }
     }

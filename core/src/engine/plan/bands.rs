@@ -11,7 +11,9 @@ use super::planner::Planner;
 use crate::engine::graph::{Node, Op, Rows};
 
 /// Rows of a block: about as many as a tile has.
-const BLOCK_ROWS: usize = 72;
+pub(super) const BLOCK_ROWS: usize = 72;
+/// Rows of a block where the scratch of larger ones would take too much memory.
+pub(super) const SMALL_BLOCK_ROWS: usize = 36;
 /// Units with at least so many rows of a kind are cut into blocks.
 const WIDE_ROWS: usize = 2 * BLOCK_ROWS;
 
@@ -25,9 +27,9 @@ pub(crate) struct Band {
 }
 
 impl Band {
-    fn new(start: usize, end: usize, rows: usize) -> Band {
+    fn new(start: usize, end: usize, rows: usize, most: usize) -> Band {
         // Blocks of nearly equal size; six rows are one step of the products.
-        let block = rows.div_ceil(rows.div_ceil(BLOCK_ROWS));
+        let block = rows.div_ceil(rows.div_ceil(most));
         Band {
             start,
             end,
@@ -144,7 +146,7 @@ impl Planner<'_> {
         for group in positions.chunk_by(|&a, &b| key(a) == key(b)) {
             let end = start + group.len();
             if let Some(rows) = wide[group[0]] {
-                bands.push(Band::new(start, end, rows));
+                bands.push(Band::new(start, end, rows, self.block_rows));
             }
             start = end;
         }

@@ -1,7 +1,7 @@
 //! The planner: orders the nodes, gives them places by liveness, and writes the instructions.
 
 use super::arena::Arena;
-use super::bands::{Arrangement, Band};
+use super::bands::{Arrangement, BLOCK_ROWS, Band};
 use super::facts::{Facts, is_reduction, is_unit, storage};
 use super::places::Room;
 use super::{Instruction, Pack, Place, Plan, Stage};
@@ -13,6 +13,8 @@ use std::collections::HashMap;
 pub(super) struct Planner<'a> {
     pub(super) graph: &'a Graph,
     pub(super) tile_units: usize,
+    /// Most rows of a band's block.
+    pub(super) block_rows: usize,
     isa: Isa,
     pub(super) facts: Facts,
     pub(super) places: Vec<Option<Place>>,
@@ -35,6 +37,7 @@ impl<'a> Planner<'a> {
         Planner {
             graph,
             tile_units,
+            block_rows: BLOCK_ROWS,
             isa,
             facts: Facts::new(graph, outputs),
             places: vec![None; graph.entries.len()],
