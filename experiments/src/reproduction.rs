@@ -202,15 +202,15 @@ impl Reproduction {
             }
         }
         let wanted = |cell: &&String| names.is_empty() || names.iter().any(|p| begins(cell, p));
-        let chosen: Vec<String> = all.iter().filter(wanted).cloned().collect();
-        if chosen.is_empty() {
+        let nowhere = |name: &&&str| !all.iter().any(|cell| begins(cell, name));
+        if let Some(name) = names.iter().find(nowhere) {
             return Err(Error::Usage(format!(
-                "no cell of {} begins with {}; expected one of {}",
+                "no cell of {} begins with {name}; expected whole words of one of {}",
                 self.name,
-                names.join(" or "),
                 all.join(", ")
             )));
         }
+        let chosen: Vec<String> = all.iter().filter(wanted).cloned().collect();
         // Neighbours share the first stage of their trainings: a job gets neighbours.
         let first = |part: usize| part * chosen.len() / count;
         Ok(chosen[first(which - 1)..first(which)].to_vec())
@@ -364,6 +364,9 @@ mod tests {
             both.len() == 3 && both.iter().all(|cell| cell.starts_with("d8-n2")),
             "{both:?}"
         );
+        // A name that means nothing is not passed over beside one that does.
+        let message = of(&["d8-n2", "d8-n"]).unwrap_err().to_string();
+        assert!(message.contains("begins with d8-n;"), "{message}");
         for bad in ["0/3", "4/3", "1/0", "x/2", "/"] {
             let message = of(&[bad]).unwrap_err().to_string();
             assert!(message.contains("2/8"), "{message}");
